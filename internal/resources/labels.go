@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Memcached Operator Authors
+
+package resources
+
+import "maps"
+
+// ManagedByLabel with the value ManagedBy marks all that the operator creates; its cache holds nothing else.
+const (
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ManagedBy      = "memcached-operator"
+)
+
+// OwnerLabel carries the name of the Memcached that an object or pod belongs to.
+const OwnerLabel = "memcached_cr"
+
+// SelectorLabels select the pods of the named Memcached. A Deployment's selector can't be changed once it exists,
+// so neither can these.
+func SelectorLabels(name string) map[string]string {
+	return map[string]string{
+		"app":      "memcached",
+		OwnerLabel: name,
+	}
+}
+
+// labels go on every object and pod of the named Memcached. A new value here replaces every pod of every
+// Memcached, so nothing that differs from one release to the next belongs here.
+func labels(name string) map[string]string {
+	all := map[string]string{
+		"app.kubernetes.io/name":      "memcached",
+		"app.kubernetes.io/instance":  name,
+		"app.kubernetes.io/component": "cache",
+		ManagedByLabel:                ManagedBy,
+	}
+	maps.Copy(all, SelectorLabels(name))
+	return all
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Memcached Operator Authors
+
+package status
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	cachev1 "github.com/example-inc/memcached-operator/api/v1"
+)
+
+// NameConflictError says that an object which a Memcached needs belongs to somebody else.
+type NameConflictError struct {
+	Kind string
+	Name string
+	// Owner is the object's controller, nil if it has none.
+	Owner *metav1.OwnerReference
+}
+
+func (e *NameConflictError) Error() string {
+	whose := "exists already and belongs to nobody"
+	if e.Owner != nil {
+		whose = fmt.Sprintf("belongs to the %s %q (uid %s)", e.Owner.Kind, e.Owner.Name, e.Owner.UID)
+	}
+	return fmt.Sprintf("the %s %q %s; it is left alone. Delete or rename it, or give this Memcached another name", e.Kind, e.Name, whose)
+}
+
+// problem is something that needs a person.
+type problem struct {
+	reason  string
+	message string
+	// blocksReady: not Ready, however many pods serve.
+	blocksReady bool
+	// blocksProgress: nothing moves until someone acts.
+	blocksProgress bool
+}
+
+// problem is the first thing that is wrong, nil if nothing is known to be. The checks go from what stops everything to
+// what stops one pod, so that a consequence never hides its cause.
+func (v view) problem() *problem {
+	checks := []func() *problem{
+		v.nameConflict,
+		v.applyRefused,
+		v.applyFailed,
+		v.podsRefused,
+		v.imagePullFailed,
+		v.crashLooping,
+		v.unschedulable,
+		v.progressDeadlineExceeded,
+	}
+	for _, check := range checks {
+		if found := check(); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+func (v view) nameConflict() *problem {
+	conflict, found := errors.AsType[*NameConflictError](v.convergeErr)
+	if !found {
+		return nil
+	}
+	return &problem{reason: cachev1.ReasonNameConflict, message: conflict.Error(), blocksReady: true, blocksProgress: true}
+}
+
+// applyRefused: the API server understood what we asked for and said no.
+func (v view) applyRefused() *problem {
+	if !apierrors.IsInvalid(v.convergeErr) && !apierrors.IsForbidden(v.convergeErr) && !apierrors.IsBadRequest(v.convergeErr) {
+		return nil
+	}
+	return &problem{reason: cachev1.ReasonApplyRefused, message: v.convergeErr.Error(), blocksProgress: true}
+}
+
+func (v view) applyFailed() *problem {
+	if v.convergeErr == nil {
+		return nil
+	}
+	return &problem{reason: cachev1.ReasonApplyFailed, message: v.convergeErr.Error()}
+}
+
+// podsRefused: the Deployment's own controller isn't allowed to create pods.
+func (v view) podsRefused() *problem {
+	failure := v.deploymentCondition(appsv1.DeploymentReplicaFailure)
+	if failure == nil || failure.Status != corev1.ConditionTrue {
+		return nil
+	}
+	return &problem{
+		reason:  cachev1.ReasonPodsRefused,
+		message: fmt.Sprintf("the cluster refuses the pods of Deployment %q: %s", v.Deployment.Name, failure.Message),
+	}
+}
+
+// pullFailures are the reasons that a kubelet gives while it can't get an image. It alternates between some of them,
+// with messages that differ, so neither is quoted.
+var pullFailures = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
+
+func (v view) imagePullFailed() *problem {
+	for _, pod := range v.pods {
+		for _, container := range pod.Status.ContainerStatuses {
+			if waiting := container.State.Waiting; waiting != nil && slices.Contains(pullFailures, waiting.Reason) {
+				return &problem{
+					reason: cachev1.ReasonImagePullFailed,
+					message: fmt.Sprintf("pod %q can't pull the image %q: check the image's name, the registry, and spec.imagePullSecrets",
+						pod.Name, container.Image),
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (v view) crashLooping() *problem {
+	for _, pod := range v.pods {
+		for _, container := range pod.Status.ContainerStatuses {
+			if last := container.LastTerminationState.Terminated; last != nil && !container.Ready {
+				return &problem{
+					reason: cachev1.ReasonCrashLooping,
+					message: fmt.Sprintf("container %q of pod %q exited with code %d (%s): see kubectl logs --previous",
+						container.Name, pod.Name, last.ExitCode, last.Reason),
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (v view) unschedulable() *problem {
+	for _, pod := range v.pods {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
+				return &problem{
+					reason:  cachev1.ReasonUnschedulable,
+					message: fmt.Sprintf("no node takes pod %q: %s", pod.Name, condition.Message),
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (v view) progressDeadlineExceeded() *problem {
+	if !v.pastDeadline() {
+		return nil
+	}
+	return &problem{
+		reason:  cachev1.ReasonProgressDeadlineExceeded,
+		message: fmt.Sprintf("Deployment %q made no progress for too long: see its pods and events", v.Deployment.Name),
+	}
+}
+
+// pastDeadline: the Deployment's controller has given up on the rollout, though it goes on once the cause is gone.
+func (v view) pastDeadline() bool {
+	progressing := v.deploymentCondition(appsv1.DeploymentProgressing)
+	return progressing != nil && progressing.Reason == "ProgressDeadlineExceeded"
+}
+
+func (v view) deploymentCondition(kind appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {
+	if v.Deployment == nil {
+		return nil
+	}
+	for i := range v.Deployment.Status.Conditions {
+		if v.Deployment.Status.Conditions[i].Type == kind {
+			return &v.Deployment.Status.Conditions[i]
+		}
+	}
+	return nil
+}
