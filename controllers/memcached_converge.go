@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Memcached Operator Authors
+
+package controllers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	cachev1 "github.com/example-inc/memcached-operator/api/v1"
+	"github.com/example-inc/memcached-operator/internal/resources"
+	"github.com/example-inc/memcached-operator/internal/status"
+)
+
+// conflictRetry is how often an object that is in the way is looked at again. No watch tells when it goes, since the
+// cache doesn't see what lacks our labels.
+const conflictRetry = 30 * time.Second
+
+// converge makes mc's children as desired, and tells whether that took a write.
+func (r *MemcachedReconciler) converge(ctx context.Context, mc *cachev1.Memcached, observed status.Observed, desired resources.Set) (changed bool, err error) {
+	// All of them before the first write, so that a conflict on one leaves nothing half-made.
+	conflict := errors.Join(
+		claim(mc, "Deployment", observed.Deployment),
+		claim(mc, "Service", observed.Service),
+	)
+	if conflict != nil {
+		return false, conflict
+	}
+
+	serviceChanged, err := apply(ctx, r, observed.Service, desired.Service, corev1ac.ExtractService)
+	if err != nil {
+		return serviceChanged, err
+	}
+	deploymentChanged, err := apply(ctx, r, observed.Deployment, desired.Deployment, appsv1ac.ExtractDeployment)
+	return serviceChanged || deploymentChanged, err
+}
+
+// object is a pointer to an API type, nil where there is no such object.
+type object interface {
+	comparable
+	client.Object
+}
+
+// claim refuses an object that isn't mc's own: it is never adopted, changed or deleted.
+func claim[O object](mc *cachev1.Memcached, kind string, live O) error {
+	var none O
+	if live == none || metav1.IsControlledBy(live, mc) {
+		return nil
+	}
+	return &status.NameConflictError{Kind: kind, Name: live.GetName(), Owner: metav1.GetControllerOf(live)}
+}
+
+// applyConfiguration is what client-go's generated apply configurations have in common.
+type applyConfiguration[C any] interface {
+	runtime.ApplyConfiguration
+	GetKind() *string
+	GetName() *string
+	WithUID(uid types.UID) C
+}
+
+// apply makes the live object as desired and tells whether it sent anything. It sends nothing if the fields that we own,
+// which extract reads from the managed fields, are exactly the desired ones: none missing, none edited, none too many.
+func apply[O object, C applyConfiguration[C]](ctx context.Context, r *MemcachedReconciler,
+	live O, desired C, extract func(O, string) (C, error),
+) (changed bool, err error) {
+	var none O
+	kind, name := *desired.GetKind(), *desired.GetName()
+	if live != none {
+		owned, extractErr := extract(live, Name)
+		if extractErr != nil {
+			return false, fmt.Errorf("reading the fields we own of %s %q: %w", kind, name, extractErr)
+		}
+		if equality.Semantic.DeepEqual(owned, desired) {
+			return false, nil
+		}
+		desired.WithUID(live.GetUID()) // refused for an object that took the place of this one
+	}
+
+	err = r.Apply(ctx, desired, client.FieldOwner(Name), client.ForceOwnership)
+	if live != none && apierrors.IsInvalid(err) && !tookPlace(err) {
+		err = r.overrule(ctx, live.DeepCopyObject().(O), desired)
+	}
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return false, nil // mc goes with its namespace
+	case tookPlace(err):
+		err = apierrors.NewConflict(schema.GroupResource{Resource: kind}, name, err) // a new look will tell
+	}
+	if err != nil {
+		return false, fmt.Errorf("applying %s %q: %w", kind, name, err)
+	}
+	log.FromContext(ctx).Info("Applied "+kind, "object", klog.KRef("", name))
+	return true, nil
+}
+
+// tookPlace tells whether an apply was refused because the object has another UID than the one that it was meant for.
+func tookPlace(err error) bool {
+	refusal, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && refusal.ErrStatus.Details != nil && slices.ContainsFunc(refusal.ErrStatus.Details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Field == "metadata.uid"
+	})
+}
+
+// overrule makes the live object's spec exactly the desired one. An apply leaves alone what others added, and is refused if
+// that doesn't go with ours, such as a second port of the same name after someone edited the number of the first.
+func (r *MemcachedReconciler) overrule(ctx context.Context, live client.Object, desired runtime.ApplyConfiguration) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
+	if err != nil {
+		return err
+	}
+	replacement, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": live.GetUID()},
+		{"op": "replace", "path": "/spec", "value": fields["spec"]},
+	})
+	if err != nil {
+		return err
+	}
+	err = r.Patch(ctx, live, client.RawPatch(types.JSONPatchType, replacement), client.FieldOwner(Name))
+	if err != nil {
+		return err
+	}
+	// What was replaced is owned by an update now, which would hold on to fields that a later apply leaves out.
+	handover, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(Name), Name)
+	if err != nil || handover == nil {
+		return err
+	}
+	return r.Patch(ctx, live, client.RawPatch(types.JSONPatchType, handover), client.FieldOwner(Name))
+}
+
+// outcome is how a pass ends, given what converging ended with.
+func outcome(convergeErr error) (ctrl.Result, error) {
+	if _, conflict := errors.AsType[*status.NameConflictError](convergeErr); conflict {
+		return ctrl.Result{RequeueAfter: conflictRetry}, nil
+	}
+	if apierrors.IsInvalid(convergeErr) {
+		return ctrl.Result{}, reconcile.TerminalError(convergeErr) // only another spec can help
+	}
+	return ctrl.Result{}, convergeErr
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Memcached Operator Authors
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	cachev1 "github.com/example-inc/memcached-operator/api/v1"
+)
+
+// report writes the status if it changed, and then announces what became different. The order matters: an event never
+// tells of something that the status doesn't show.
+func (r *MemcachedReconciler) report(ctx context.Context, mc *cachev1.Memcached, current cachev1.MemcachedStatus) error {
+	before := mc.DeepCopy()
+	conditions := mc.Status.Conditions
+	for _, condition := range current.Conditions {
+		meta.SetStatusCondition(&conditions, condition) // keeps the time of the last transition
+	}
+	mc.Status = current
+	mc.Status.Conditions = conditions
+	if equality.Semantic.DeepEqual(before.Status, mc.Status) {
+		return nil
+	}
+	if err := r.Status().Patch(ctx, mc, client.MergeFrom(before), client.FieldOwner(Name)); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("writing the status: %w", err)) // NotFound: deleted meanwhile
+	}
+	r.announce(mc, before.Status.Conditions)
+	return nil
+}
+
+// announcements say which conditions are worth an event when they turn to a status, and of which type.
+var announcements = []struct {
+	condition string
+	status    metav1.ConditionStatus
+	eventType string
+}{
+	{cachev1.ConditionReady, metav1.ConditionTrue, corev1.EventTypeNormal},
+	{cachev1.ConditionReady, metav1.ConditionFalse, corev1.EventTypeWarning},
+	{cachev1.ConditionDegraded, metav1.ConditionTrue, corev1.EventTypeWarning},
+	{cachev1.ConditionUpdateAvailable, metav1.ConditionTrue, corev1.EventTypeNormal},
+}
+
+// announce emits an event for each condition that turned. A new Memcached that isn't ready yet is no news.
+func (r *MemcachedReconciler) announce(mc *cachev1.Memcached, before []metav1.Condition) {
+	for _, a := range announcements {
+		now := meta.FindStatusCondition(mc.Status.Conditions, a.condition)
+		then := meta.FindStatusCondition(before, a.condition)
+		isNew := then == nil && now.Status == metav1.ConditionFalse
+		if now.Status != a.status || isNew || then != nil && then.Status == now.Status && then.Reason == now.Reason {
+			continue
+		}
+		r.Events.Eventf(mc, nil, a.eventType, now.Reason, "Reconcile", "%s is %s: %s", a.condition, now.Status, now.Message)
+	}
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Memcached Operator Authors
+
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	cachev1 "github.com/example-inc/memcached-operator/api/v1"
+	"github.com/example-inc/memcached-operator/internal/options"
+)
+
+// The manager as a whole, with leader election, on an API server of its own: what it does when that lacks the CRD, and
+// when it goes away.
+func TestTheManagerAndItsAPIServer(t *testing.T) {
+	ctrl.SetLogger(logr.Discard())
+	environment := &envtest.Environment{}
+	config, err := environment.Start()
+	if err != nil {
+		t.Fatalf("starting etcd and kube-apiserver (make test builds them): %v", err)
+	}
+	t.Cleanup(func() {
+		if stopErr := environment.Stop(); stopErr != nil {
+			t.Error(stopErr)
+		}
+	})
+	// The manager reaches the API server by a wire of its own, which can be cut.
+	wire := &wire{to: strings.TrimPrefix(config.Host, "https://")}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	contents := strings.Replace(string(environment.KubeConfig), wire.to, wire.plugIn(t), 1)
+	if err = os.WriteFile(kubeconfig, []byte(contents), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", kubeconfig)
+
+	arguments := []string{"--leader-elect", "--leader-election-namespace=default", "--metrics-bind-address=0", "--health-probe-bind-address=0"}
+	given, err := options.Parse(arguments, func(name string) string {
+		return map[string]string{options.RelatedImageMemcached: "docker.io/library/memcached:1.6.45"}[name]
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Run("without the CRD it ends with an error that tells what to do", func(t *testing.T) {
+		err := run(t.Context(), given)
+		if err == nil || !strings.Contains(err.Error(), "memcacheds.cache.example.com") || !strings.Contains(err.Error(), "make install") {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+
+	t.Run("it survives an API server that is away for a minute", func(t *testing.T) {
+		crds := envtest.CRDInstallOptions{Paths: []string{filepath.Join("config", "crd", "bases")}, ErrorIfPathMissing: true}
+		if _, err := envtest.InstallCRDs(config, crds); err != nil {
+			t.Fatal(err)
+		}
+		scheme := clientgoscheme.Scheme
+		if err := cachev1.AddToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		cluster, err := client.New(config, client.Options{Scheme: scheme})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := gomega.NewWithT(t)
+		create := func(name string) {
+			t.Helper()
+			mc := &cachev1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: cachev1.MemcachedSpec{Size: 1}}
+			g.Expect(cluster.Create(t.Context(), mc)).To(gomega.Succeed())
+		}
+		served := func(name string) {
+			t.Helper()
+			key := client.ObjectKey{Namespace: "default", Name: name}
+			g.Eventually(func() error { return cluster.Get(t.Context(), key, &appsv1.Deployment{}) }).
+				WithTimeout(time.Minute).WithPolling(time.Second).Should(gomega.Succeed())
+		}
+
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- run(ctx, given) }()
+		create("before")
+		served("before")
+
+		wire.cut()
+		create("meanwhile")
+		select {
+		case err = <-ended:
+			t.Fatalf("the manager ended while the API server was away: %v", err)
+		case <-time.After(time.Minute):
+		}
+		wire.plugIn(t)
+		served("meanwhile")
+		create("after")
+		served("after")
+
+		cancel()
+		if err = <-ended; err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
+// wire passes TCP connections on to an address, until it is cut.
+type wire struct {
+	to string
+
+	mutex    sync.Mutex
+	from     string // chosen when it is plugged in first
+	listener net.Listener
+	ends     []net.Conn
+}
+
+// plugIn lets connections through, and returns the address to connect to, which stays the same.
+func (w *wire) plugIn(t *testing.T) string {
+	t.Helper()
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.from == "" {
+		w.from = "127.0.0.1:0"
+	}
+	listener, err := net.Listen("tcp", w.from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.from, w.listener = listener.Addr().String(), listener
+	t.Cleanup(w.cut)
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return // cut
+			}
+			w.connect(near)
+		}
+	}()
+	return w.from
+}
+
+func (w *wire) connect(near net.Conn) {
+	far, err := net.Dial("tcp", w.to)
+	if err != nil {
+		_ = near.Close()
+		return
+	}
+	w.mutex.Lock()
+	w.ends = append(w.ends, near, far)
+	w.mutex.Unlock()
+	for _, ends := range [][2]net.Conn{{near, far}, {far, near}} {
+		go func() {
+			_, _ = io.Copy(ends[0], ends[1]) // ends when either side is closed
+			_ = ends[0].Close()
+		}()
+	}
+}
+
+// cut ends all connections, and refuses new ones.
+func (w *wire) cut() {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	_ = w.listener.Close()
+	for _, end := range w.ends {
+		_ = end.Close()
+	}
+	w.ends = nil
+}
