@@ -80,6 +80,10 @@ func podSpec(mc *cachev1.Memcached, on platform.Platform, image string) *corev1a
 				WithProtocol(corev1.ProtocolTCP).
 				WithContainerPort(Port)).
 			WithResources(containerResources()).
+			// memcached listens within milliseconds: asking often at first makes a new pod serve seconds earlier.
+			WithStartupProbe(connects().
+				WithPeriodSeconds(1).
+				WithFailureThreshold(60)).
 			WithReadinessProbe(connects().
 				WithPeriodSeconds(5).
 				WithTimeoutSeconds(2)).
