@@ -1,0 +1,223 @@
+# `make help` lists what there is. Everything needs Go and make, and nothing else is fetched but Go modules: the tools
+# are pinned in hack/tools/*/go.mod and built into bin/ the first time that they are needed.
+
+# The version of the operator, and the image that carries it.
+VERSION ?= 0.1.0
+IMAGE_TAG_BASE ?= quay.io/example-inc/memcached-operator
+IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
+
+# Which operator `make deploy` deploys: kubernetes (plain Kubernetes) or openshift.
+VARIANT ?= kubernetes
+
+CONTAINER_TOOL ?= docker
+# What `make docker-buildx` builds for.
+PLATFORMS ?= linux/amd64,linux/arm64,linux/ppc64le,linux/s390x
+
+LOCALBIN ?= $(CURDIR)/bin
+KUBECTL ?= $(LOCALBIN)/kubectl
+KUBECTL_TOOL = $(filter $(LOCALBIN)/%,$(KUBECTL)) # built, unless it is the user's own
+
+# The cluster that KUBECONFIG names is used as it is. Without KUBECONFIG, `make run` and `make e2e` start the local
+# cluster when none runs, and stop it when they started it.
+LOCALCLUSTER = $(LOCALBIN)/localcluster
+WITH_CLUSTER = $(if $(KUBECONFIG),,$(LOCALCLUSTER) with --)
+
+# Pure Go everywhere: no C compiler is needed, and tests run what is shipped.
+export CGO_ENABLED ?= 0
+
+SHELL = /usr/bin/env bash
+.SHELLFLAGS = -euo pipefail -c
+.DELETE_ON_ERROR:
+
+.PHONY: all
+all: build
+
+##@ General
+
+.PHONY: help
+help: ## Show this.
+	@awk 'BEGIN { FS = ":.*## " } \
+		/^##@ / { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) } \
+		/^[a-zA-Z0-9_-]+:.*## / { printf "  \033[36m%-15s\033[0m %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@printf '\nVariables, with their values now:\n'
+	@printf '  %-15s %s\n' VERSION '$(VERSION)' IMG '$(IMG)' VARIANT '$(VARIANT)' CONTAINER_TOOL '$(CONTAINER_TOOL)' \
+		KUBECONFIG '$(or $(KUBECONFIG),(not set: make run and make e2e make a local cluster))'
+
+##@ Development
+
+.PHONY: run
+run: build $(KUBECTL_TOOL) $(if $(KUBECONFIG),,cluster-tools) ## Run the operator from the working tree, with a sample, on KUBECONFIG or a local cluster. Ctrl-C ends it.
+	go build -o $(LOCALBIN)/run ./hack/run
+	@$(WITH_CLUSTER) $(LOCALBIN)/run --manager $(LOCALBIN)/manager --kubectl $(KUBECTL)
+
+.PHONY: build
+build: ## Build bin/manager.
+	go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(LOCALBIN)/manager .
+
+.PHONY: generate
+generate: $(LOCALBIN)/controller-gen ## Write the deepcopy functions of the API types.
+	$(LOCALBIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
+
+.PHONY: manifests
+manifests: $(LOCALBIN)/controller-gen ## Write the CRD and the operator's role from the markers in api and controllers.
+	$(LOCALBIN)/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
+	$(LOCALBIN)/controller-gen rbac:roleName=manager-role paths=./controllers/... output:rbac:dir=config/rbac
+
+.PHONY: fmt
+fmt: $(LOCALBIN)/golangci-lint ## Format the code.
+	$(LOCALBIN)/golangci-lint fmt
+
+.PHONY: vet
+vet: ## Run go vet.
+	go vet ./...
+
+.PHONY: lint
+lint: $(LOCALBIN)/golangci-lint ## Run the linters of .golangci.yml.
+	$(LOCALBIN)/golangci-lint run
+
+##@ Checks
+
+# What `make generate` and `make manifests` write.
+GENERATED = api/v1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml
+generated_sums = { find $(GENERATED) -type f -exec cksum {} + 2>/dev/null || true; } | sort
+
+.PHONY: verify
+verify: $(KUBECTL_TOOL) $(LOCALBIN)/golangci-lint ## Regenerate everything; fail if something was out of date, unformatted or doesn't render.
+	@before=$$($(generated_sums)); \
+	$(MAKE) --no-print-directory generate manifests; \
+	changed=$$(comm -3 <(echo "$$before") <($(generated_sums)) | awk '{ print $$NF }' | sort -u); \
+	[[ -z $$changed ]] || { \
+		git --no-pager diff -- $$changed; \
+		echo "verify: out of date, and regenerated just now: look at them with git diff, then commit:" $$changed; exit 1; }
+	go mod tidy -diff
+	$(LOCALBIN)/golangci-lint fmt --diff
+	@for dir in $$(dirname $$(grep -l '^kind: Kustomization' config/*/kustomization.yaml)); do \
+		echo "$(notdir $(KUBECTL)) kustomize $$dir"; \
+		warnings=$$($(KUBECTL) kustomize $$dir 2>&1 >/dev/null) && [[ -z $$warnings ]] || { \
+			echo "verify: $$dir doesn't render cleanly: $$warnings"; exit 1; }; \
+	done
+
+# The API server and etcd that the tests run against, unless KUBEBUILDER_ASSETS names a folder with ready ones.
+ENVTEST = $(addprefix $(LOCALBIN)/,etcd kube-apiserver)
+
+.PHONY: test
+test: vet $(if $(KUBEBUILDER_ASSETS),,$(ENVTEST)) ## Run all tests that need no cluster.
+	KUBEBUILDER_ASSETS=$(or $(KUBEBUILDER_ASSETS),$(LOCALBIN)) go test $$(go list ./... | grep -v '/test/e2e')
+
+MEMCACHECLIENT_IMG ?= example.com/memcacheclient:e2e
+E2E = IMG=$(IMG) KUBECTL=$(KUBECTL) MEMCACHECLIENT_IMG=$(MEMCACHECLIENT_IMG) go test -v -count=1 -parallel=8 -timeout=20m ./test/e2e
+
+.PHONY: e2e
+e2e: $(KUBECTL_TOOL) $(if $(KUBECONFIG),,cluster-tools build memcacheclient) ## Test the operator in its pod, with real memcached pods, on KUBECONFIG or a local cluster.
+ifdef KUBECONFIG
+	KUBECONFIG=$(abspath $(KUBECONFIG)) $(E2E)
+else
+	$(LOCALCLUSTER) with -- bash -euc '\
+		$(LOCALCLUSTER) push $(IMG)=$(LOCALBIN)/manager $(MEMCACHECLIENT_IMG)=$(LOCALBIN)/e2e/memcacheclient; $(E2E)'
+endif
+
+.PHONY: memcacheclient
+memcacheclient:
+	go build -trimpath -ldflags '-s -w' -o $(LOCALBIN)/e2e/memcacheclient ./test/e2e/memcacheclient
+
+##@ Local cluster (Linux, root)
+
+.PHONY: cluster-up
+cluster-up: cluster-tools ## Start a real one-node cluster on this machine and leave it running.
+	$(LOCALCLUSTER) up
+
+.PHONY: cluster-down
+cluster-down: localcluster ## Stop it; nothing is left behind.
+	$(LOCALCLUSTER) down
+
+.PHONY: localcluster
+localcluster:
+	go build -trimpath -ldflags '-s -w' -o $(LOCALBIN)/ ./hack/localcluster ./hack/localcluster/pause
+
+##@ Deployment
+
+OVERLAY_kubernetes = config/kubernetes
+OVERLAY_openshift = config/default
+OVERLAY = $(or $(OVERLAY_$(VARIANT)),$(error VARIANT is kubernetes or openshift, not "$(VARIANT)"))
+
+.PHONY: install
+install: $(KUBECTL_TOOL) ## Install the CRD.
+	$(KUBECTL) apply --server-side -k config/crd
+
+.PHONY: uninstall
+uninstall: $(KUBECTL_TOOL) ## Remove the CRD, and with it every Memcached and its pods.
+	$(KUBECTL) delete --ignore-not-found -k config/crd
+
+.PHONY: deploy
+deploy: $(KUBECTL_TOOL) deployment ## Install the CRD and run IMG as the operator, in the form for VARIANT.
+	$(KUBECTL) apply --server-side -k bin/deploy
+
+.PHONY: undeploy
+undeploy: $(KUBECTL_TOOL) deployment ## Remove what `make deploy` installed: the operator, the CRD, every Memcached and its pods.
+	$(KUBECTL) delete --ignore-not-found -k bin/deploy
+
+# The overlay of VARIANT with IMG in it. Written to bin/, so that deploying changes no file under version control.
+.PHONY: deployment
+deployment:
+	@mkdir -p bin/deploy
+	@printf '%s\n' 'resources: [../../$(OVERLAY)]' 'patches:' '- patch: |-' \
+		'    {apiVersion: apps/v1, kind: Deployment,' \
+		'     metadata: {name: memcached-operator-controller-manager, namespace: memcached-operator-system},' \
+		'     spec: {template: {spec: {containers: [{name: manager, image: "$(IMG)"}]}}}}' > bin/deploy/kustomization.yaml
+
+##@ Images
+
+.PHONY: docker-build
+docker-build: ## Build IMG for this machine.
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --tag $(IMG) .
+
+.PHONY: docker-push
+docker-push: ## Push IMG.
+	$(CONTAINER_TOOL) push $(IMG)
+
+.PHONY: docker-buildx
+docker-buildx: ## Build IMG for all of PLATFORMS and push it.
+	$(CONTAINER_TOOL) buildx build --build-arg VERSION=$(VERSION) --platform $(PLATFORMS) --tag $(IMG) --push .
+
+##@ Tools
+
+# Each command that a `tool` line of hack/tools/*/go.mod names can be made as bin/NAME. It is built when it is missing,
+# and again when its module changes.
+tool_packages = $(shell awk '/^tool .*\// { print $$2 } /^\t[^ ]+$$/ { print $$1 }' hack/tools/$(1)/go.mod)
+tool_binaries = $(addprefix $(LOCALBIN)/,$(notdir $(call tool_packages,$(1))))
+
+# Minutes that a first build takes on 2 cores, where it is long enough to wonder. kube-apiserver pays for most of what
+# the other Kubernetes commands share.
+MINUTES_containerd = 4
+MINUTES_coredns = 4
+MINUTES_etcd = 2
+MINUTES_golangci-lint = 4
+MINUTES_kube-apiserver = 8
+MINUTES_kube-controller-manager = 3
+MINUTES_kubectl = 2
+MINUTES_kubelet = 2
+
+# A Kubernetes command knows its version only when the linker is told.
+kubernetes_version = $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2 }' hack/tools/kubernetes/go.mod)
+LDFLAGS_kubernetes = -X k8s.io/component-base/version.gitVersion=$(kubernetes_version)
+
+define tool_rule
+$(LOCALBIN)/$(notdir $(2)): $(addprefix hack/tools/$(1)/,go.mod go.sum) $(wildcard hack/tools/$(1)/*.go)
+	@echo 'Building $$(@F) of hack/tools/$(1): about $$(or $$(MINUTES_$$(@F)),1) min the first time, cached afterwards'
+	@SECONDS=0; go -C hack/tools/$(1) build -trimpath -ldflags='-s -w $$(LDFLAGS_$(1))' -o $$@ $(2); \
+	touch $$@; echo "Built $$(@F) in $$$$SECONDS s"
+endef
+TOOL_MODULES = $(notdir $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod)))
+$(foreach module,$(TOOL_MODULES),$(foreach package,$(call tool_packages,$(module)),$(eval $(call tool_rule,$(module),$(package)))))
+bin/%: $(LOCALBIN)/% ; @:
+
+# What the local cluster consists of.
+.PHONY: cluster-tools
+cluster-tools: localcluster $(foreach module,kubernetes etcd containerd coredns,$(call tool_binaries,$(module)))
+
+.PHONY: tools
+tools: cluster-tools $(foreach module,$(TOOL_MODULES),$(call tool_binaries,$(module))) ## Build all tools now: about half an hour on 2 cores, cached afterwards.
+
+.PHONY: clean
+clean: ## Remove bin/. Go's build cache stays, so the next build is quick.
+	rm -rf bin
