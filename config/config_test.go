@@ -39,7 +39,7 @@ var selector = map[string]string{
 }
 
 func TestEveryKustomizationRendersWithoutWarnings(t *testing.T) {
-	for _, dir := range []string{"crd", "default", "kubernetes", "manager", "rbac", "samples"} {
+	for _, dir := range []string{"crd", "default", "kubernetes", "manager", "manifests", "rbac", "samples", "scorecard"} {
 		t.Run(dir, func(t *testing.T) {
 			objects, warnings := render(t, dir)
 			if objects.Size() == 0 {
@@ -262,6 +262,7 @@ func TestImagesComeFromTheImagesFile(t *testing.T) {
 		"catalog":         base + "-catalog:v" + version,
 		"kube-rbac-proxy": "registry.redhat.io/openshift4/ose-kube-rbac-proxy-rhel9:v4.18",
 		"memcached":       "docker.io/library/memcached:1.6.45",
+		"scorecard-test":  "quay.io/operator-framework/scorecard-test:v1.42.3",
 	}
 	if diff := cmp.Diff(want, images); diff != "" {
 		t.Errorf("images/images.env (-want +got):\n%s", diff)
