@@ -6,6 +6,15 @@ VERSION ?= 0.1.0
 IMAGE_TAG_BASE ?= quay.io/example-inc/memcached-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
 
+# The bundle for OLM: the version that this one replaces (none for the first), the catalog's channels, and whether images
+# are named by their digests, as in a release, which asks their registries.
+PREVIOUS_VERSION ?=
+CHANNELS ?= candidate-v1,stable-v1
+DEFAULT_CHANNEL ?= stable-v1
+USE_IMAGE_DIGESTS ?= false
+BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
+CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
+
 # Which operator `make deploy` deploys: kubernetes (plain Kubernetes) or openshift.
 VARIANT ?= kubernetes
 
@@ -40,7 +49,7 @@ help: ## Show this.
 		/^##@ / { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) } \
 		/^[a-zA-Z0-9_-]+:.*## / { printf "  \033[36m%-15s\033[0m %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@printf '\nVariables, with their values now:\n'
-	@printf '  %-15s %s\n' VERSION '$(VERSION)' IMG '$(IMG)' VARIANT '$(VARIANT)' CONTAINER_TOOL '$(CONTAINER_TOOL)' \
+	@printf '  %-15s %s\n' VERSION '$(VERSION)' IMG '$(IMG)' VARIANT '$(VARIANT)' BUNDLE_IMG '$(BUNDLE_IMG)' CATALOG_IMG '$(CATALOG_IMG)' CONTAINER_TOOL '$(CONTAINER_TOOL)' \
 		KUBECONFIG '$(or $(KUBECONFIG),(not set: make run and make e2e make a local cluster))'
 
 ##@ Development
@@ -63,6 +72,12 @@ manifests: $(LOCALBIN)/controller-gen ## Write the CRD and the operator's role f
 	$(LOCALBIN)/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	$(LOCALBIN)/controller-gen rbac:roleName=manager-role paths=./controllers/... output:rbac:dir=config/rbac
 
+.PHONY: bundle
+bundle: manifests ## Write the OLM bundle: bundle/ and bundle.Dockerfile, from config/manifests.
+	@go build -o $(LOCALBIN)/bundle ./hack/bundle
+	@$(LOCALBIN)/bundle --version='$(VERSION)' --previous-version='$(PREVIOUS_VERSION)' --image=manager='$(IMG)' \
+		--channels='$(CHANNELS)' --default-channel='$(DEFAULT_CHANNEL)' --use-image-digests='$(USE_IMAGE_DIGESTS)'
+
 .PHONY: fmt
 fmt: $(LOCALBIN)/golangci-lint ## Format the code.
 	$(LOCALBIN)/golangci-lint fmt
@@ -77,14 +92,14 @@ lint: $(LOCALBIN)/golangci-lint ## Run the linters of .golangci.yml.
 
 ##@ Checks
 
-# What `make generate` and `make manifests` write.
-GENERATED = api/v1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml
+# What `make generate`, `make manifests` and `make bundle` write.
+GENERATED = api/v1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml bundle bundle.Dockerfile
 generated_sums = { find $(GENERATED) -type f -exec cksum {} + 2>/dev/null || true; } | sort
 
 .PHONY: verify
 verify: $(KUBECTL_TOOL) $(LOCALBIN)/golangci-lint ## Regenerate everything; fail if something was out of date, unformatted or doesn't render.
 	@before=$$($(generated_sums)); \
-	$(MAKE) --no-print-directory generate manifests; \
+	$(MAKE) --no-print-directory generate manifests bundle; \
 	changed=$$(comm -3 <(echo "$$before") <($(generated_sums)) | awk '{ print $$NF }' | sort -u); \
 	[[ -z $$changed ]] || { \
 		git --no-pager diff -- $$changed; \
