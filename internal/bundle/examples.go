@@ -6,6 +6,7 @@ package bundle
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -62,13 +63,16 @@ func accepts(crd *apiextensionsv1.CustomResourceDefinition, example unstructured
 	refused = append(refused, listtype.ValidateListSetsAndMaps(nil, structural, object)...)
 	if len(refused) == 0 { // rules may rely on the schema
 		rules := schemacel.NewValidator(structural, true, celconfig.PerCallLimit)
-		broken, _ := rules.Validate(context.Background(), field.NewPath(""), structural, object, nil, celconfig.RuntimeCELCostBudget)
+		broken, _ := rules.Validate(context.Background(), nil, structural, object, nil, celconfig.RuntimeCELCostBudget)
 		refused = append(refused, broken...)
 	}
-	if len(refused) > 0 {
-		return refused[0]
+	if len(refused) == 0 {
+		return nil
 	}
-	return nil
+	if first := refused[0]; first.Field != (*field.Path)(nil).String() {
+		return first
+	}
+	return errors.New(refused[0].Detail) // a rule on the whole object: there is no field to name
 }
 
 func schemaOf(crd *apiextensionsv1.CustomResourceDefinition, version string) (*apiextensions.JSONSchemaProps, error) {
