@@ -27,8 +27,8 @@ const imagesFile = "config/images/images.env"
 // relatedImage begins the environment variables that tell the manager which images to run. Mirroring tools look for them.
 const relatedImage = "RELATED_IMAGE_"
 
-// image is one that the images file names.
-type image struct {
+// listedImage is one that the images file names.
+type listedImage struct {
 	name string
 	// listed is the reference in the file, and so in the rendered manifests.
 	listed string
@@ -37,12 +37,12 @@ type image struct {
 }
 
 // readImages reads the images file, and replaces those that the caller chose.
-func readImages(config string, chosen map[string]string) ([]image, error) {
+func readImages(config string, chosen map[string]string) ([]listedImage, error) {
 	text, err := os.ReadFile(filepath.Join(config, "images", "images.env"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the list of images: %w", err)
 	}
-	var images []image
+	var images []listedImage
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -57,15 +57,15 @@ func readImages(config string, chosen map[string]string) ([]image, error) {
 			return nil, fmt.Errorf("%s: %s is %q, which is no image: give one such as quay.io/example-inc/memcached-operator:v0.1.0",
 				imagesFile, key, reference)
 		}
-		images = append(images, image{key, listed, reference})
+		images = append(images, listedImage{key, listed, reference})
 	}
 	return images, checkNames(config, images, chosen)
 }
 
 // checkNames finds names that are asked for and not in the file. kustomize finds them too, but says so in terms of its own.
-func checkNames(config string, images []image, chosen map[string]string) error {
+func checkNames(config string, images []listedImage, chosen map[string]string) error {
 	missing := func(name string) bool {
-		return !slices.ContainsFunc(images, func(image image) bool { return image.name == name })
+		return !slices.ContainsFunc(images, func(image listedImage) bool { return image.name == name })
 	}
 	for name, reference := range chosen {
 		if missing(name) {
@@ -125,10 +125,10 @@ func uses(csv *v1alpha1.ClusterServiceVersion) []use {
 
 // placeImages puts the images that were chosen where the manifests have the listed ones, pinned if there is a way to look
 // up digests, and lists them all for those who mirror them.
-func placeImages(ctx context.Context, csv *v1alpha1.ClusterServiceVersion, images []image, digest func(context.Context, string) (string, error)) error {
+func placeImages(ctx context.Context, csv *v1alpha1.ClusterServiceVersion, images []listedImage, digest func(context.Context, string) (string, error)) error {
 	related := map[string]string{}
 	for _, use := range uses(csv) {
-		at := slices.IndexFunc(images, func(image image) bool { return image.listed == *use.image })
+		at := slices.IndexFunc(images, func(image listedImage) bool { return image.listed == *use.image })
 		if at < 0 {
 			return fmt.Errorf("config/manifests: %s is %q, which %s doesn't have: add it there, and take it from there",
 				use.where, *use.image, imagesFile)

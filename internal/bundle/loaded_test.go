@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -115,13 +116,37 @@ func (b *loaded) examples() []unstructured.Unstructured {
 	return all
 }
 
-// request is what `make bundle` asks for.
+// request is for a bundle of some version that isn't pinned.
 func request() Request {
 	return Request{
 		Config:         filepath.Join(root, "config"),
 		Version:        "0.1.0",
 		Channels:       []string{"candidate-v1", "stable-v1"},
 		DefaultChannel: "stable-v1",
+	}
+}
+
+// makeRequest is what `make bundle` asks for.
+func makeRequest(t *testing.T) Request {
+	t.Helper()
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	variable := func(name string) string {
+		match := regexp.MustCompile(`(?m)^` + name + ` \?=(?: (.+))?$`).FindSubmatch(makefile)
+		if match == nil {
+			t.Fatalf("the Makefile has no %s", name)
+		}
+		return string(match[1])
+	}
+	return Request{
+		Config:          filepath.Join(root, "config"),
+		Version:         variable("VERSION"),
+		PreviousVersion: variable("PREVIOUS_VERSION"),
+		Channels:        strings.Split(variable("CHANNELS"), ","),
+		DefaultChannel:  variable("DEFAULT_CHANNEL"),
+		Images:          map[string]string{"manager": variable("IMAGE_TAG_BASE") + ":v" + variable("VERSION")},
 	}
 }
 
