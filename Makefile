@@ -155,19 +155,16 @@ OVERLAY_kubernetes = config/kubernetes
 OVERLAY_openshift = config/default
 OVERLAY = $(or $(OVERLAY_$(VARIANT)),$(error VARIANT is kubernetes or openshift, not "$(VARIANT)"))
 
-.PHONY: install
+.PHONY: install uninstall deploy undeploy
 install: $(KUBECTL_TOOL) ## Install the CRD.
 	$(KUBECTL) apply --server-side -k config/crd
 
-.PHONY: uninstall
 uninstall: $(KUBECTL_TOOL) ## Remove the CRD, and with it every Memcached and its pods.
 	$(KUBECTL) delete --ignore-not-found -k config/crd
 
-.PHONY: deploy
 deploy: $(KUBECTL_TOOL) deployment ## Install the CRD and run IMG as the operator, in the form for VARIANT.
 	$(KUBECTL) apply --server-side -k bin/deploy
 
-.PHONY: undeploy
 undeploy: $(KUBECTL_TOOL) deployment ## Remove what `make deploy` installed: the operator, the CRD, every Memcached and its pods.
 	$(KUBECTL) delete --ignore-not-found -k bin/deploy
 
@@ -182,17 +179,25 @@ deployment:
 
 ##@ Images
 
-.PHONY: docker-build
+.PHONY: docker-build docker-push docker-buildx bundle-build bundle-push catalog catalog-build catalog-push
 docker-build: ## Build IMG for this machine.
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --tag $(IMG) .
-
-.PHONY: docker-push
 docker-push: ## Push IMG.
 	$(CONTAINER_TOOL) push $(IMG)
-
-.PHONY: docker-buildx
 docker-buildx: ## Build IMG for all of PLATFORMS and push it.
 	$(CONTAINER_TOOL) buildx build --build-arg VERSION=$(VERSION) --platform $(PLATFORMS) --tag $(IMG) --push .
+bundle-build: ## Build BUNDLE_IMG from what `make bundle` wrote.
+	$(CONTAINER_TOOL) build --file bundle.Dockerfile --tag $(BUNDLE_IMG) .
+bundle-push: ## Push BUNDLE_IMG.
+	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
+catalog: $(LOCALBIN)/opm ## Write bin/catalog from catalog/template.yaml and the bundles' images, which must be pushed.
+	@mkdir -p bin/catalog
+	$(LOCALBIN)/opm alpha render-template basic $(OPM_FLAGS) --migrate-level=bundle-object-to-csv-metadata -o yaml catalog/template.yaml > bin/catalog/catalog.yaml
+	$(LOCALBIN)/opm validate bin/catalog
+catalog-build: catalog ## Build CATALOG_IMG.
+	$(CONTAINER_TOOL) build --file catalog/catalog.Dockerfile --tag $(CATALOG_IMG) .
+catalog-push: ## Push CATALOG_IMG.
+	$(CONTAINER_TOOL) push $(CATALOG_IMG)
 
 ##@ Tools
 
@@ -211,7 +216,10 @@ MINUTES_kube-apiserver = 8
 MINUTES_kube-controller-manager = 3
 MINUTES_kubectl = 2
 MINUTES_kubelet = 2
+MINUTES_opm = 6
 
+# Without them it needs a C compiler.
+TAGS_opm = containers_image_openpgp,exclude_graphdriver_btrfs
 # A Kubernetes command knows its version only when the linker is told.
 kubernetes_version = $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2 }' hack/tools/kubernetes/go.mod)
 LDFLAGS_kubernetes = -X k8s.io/component-base/version.gitVersion=$(kubernetes_version)
@@ -219,7 +227,7 @@ LDFLAGS_kubernetes = -X k8s.io/component-base/version.gitVersion=$(kubernetes_ve
 define tool_rule
 $(LOCALBIN)/$(notdir $(2)): $(addprefix hack/tools/$(1)/,go.mod go.sum) $(wildcard hack/tools/$(1)/*.go)
 	@echo 'Building $$(@F) of hack/tools/$(1): about $$(or $$(MINUTES_$$(@F)),1) min the first time, cached afterwards'
-	@SECONDS=0; go -C hack/tools/$(1) build -trimpath -ldflags='-s -w $$(LDFLAGS_$(1))' -o $$@ $(2); \
+	@SECONDS=0; go -C hack/tools/$(1) build -trimpath -tags='$$(TAGS_$(1))' -ldflags='-s -w $$(LDFLAGS_$(1))' -o $$@ $(2); \
 	touch $$@; echo "Built $$(@F) in $$$$SECONDS s"
 endef
 TOOL_MODULES = $(notdir $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod)))

@@ -1,4 +1,4 @@
-# The image that OLM serves the catalog from. `make catalog` renders catalog/template.yaml to bin/catalog first.
+# The image that OLM serves the catalog from. `make catalog` has written bin/catalog.
 FROM quay.io/operator-framework/opm:v1.73.0
 
 LABEL operators.operatorframework.io.index.configs.v1=/configs

@@ -224,8 +224,8 @@ func TestBadInput(t *testing.T) {
 			want:   []string{base, "spec.maintainers", "empty", "give a name and an email"},
 		},
 		"the base has no time": {
-			config: edit(base, `createdAt: "2026-12-01T00:00:00Z"`, `createdAt: "yesterday"`),
-			want:   []string{base, "metadata.annotations.createdAt", `"yesterday"`, "such as 2026-12-01T00:00:00Z"},
+			config: edit(base, `createdAt: "`, `createdAt: "yesterday, `),
+			want:   []string{base, "metadata.annotations.createdAt", `"yesterday, `, "such as 2026-12-01T00:00:00Z"},
 		},
 		"the base has a misspelled field": {
 			config: edit(base, "  maturity: beta", "  maturaty: beta"),
