@@ -16,6 +16,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -35,6 +36,9 @@ var version = "unknown"
 // rollout into a few status writes.
 const settle = time.Second
 
+// gracefulShutdown leaves time to give up the leader's Lease within the 10 s that the pod has to end.
+const gracefulShutdown = 8 * time.Second
+
 func main() {
 	given, err := options.Parse(os.Args[1:], os.Getenv)
 	if errors.Is(err, flag.ErrHelp) {
@@ -45,6 +49,7 @@ func main() {
 		os.Exit(2)
 	}
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&given.Log)))
+	klog.SetLogger(ctrl.Log) // what client-go has to say
 	if err := run(ctrl.SetupSignalHandler(), given); err != nil {
 		ctrl.Log.Error(err, "Stopped")
 		os.Exit(1)
@@ -110,5 +115,6 @@ func managerOptions(given options.Options) ctrl.Options {
 		LeaseDuration:                 &given.LeaseDuration,
 		RenewDeadline:                 &given.RenewDeadline,
 		RetryPeriod:                   &given.RetryPeriod,
+		GracefulShutdownTimeout:       new(gracefulShutdown),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -26,6 +27,19 @@ import (
 	cachev1 "github.com/example-inc/memcached-operator/api/v1"
 	"github.com/example-inc/memcached-operator/internal/options"
 )
+
+const memcachedImage = "docker.io/library/memcached:1.6.45"
+
+// asManager in the environment makes this test binary the manager.
+const asManager = "TEST_AS_MANAGER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asManager) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
 
 // The manager as a whole, with leader election, on an API server of its own: what it does when that lacks the CRD, and
 // when it goes away.
@@ -52,16 +66,23 @@ func TestTheManagerAndItsAPIServer(t *testing.T) {
 
 	arguments := []string{"--leader-elect", "--leader-election-namespace=default", "--metrics-bind-address=0", "--health-probe-bind-address=0"}
 	given, err := options.Parse(arguments, func(name string) string {
-		return map[string]string{options.RelatedImageMemcached: "docker.io/library/memcached:1.6.45"}[name]
+		return map[string]string{options.RelatedImageMemcached: memcachedImage}[name]
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	t.Run("without the CRD it ends with an error that tells what to do", func(t *testing.T) {
-		err := run(t.Context(), given)
-		if err == nil || !strings.Contains(err.Error(), "memcacheds.cache.example.com") || !strings.Contains(err.Error(), "make install") {
-			t.Errorf("it ended with %v", err)
+	t.Run("without the CRD it ends with an exit code and an error that tells what to do", func(t *testing.T) {
+		manager := exec.CommandContext(t.Context(), os.Args[0], arguments...)
+		manager.Env = append(os.Environ(), asManager+"=1", options.RelatedImageMemcached+"="+memcachedImage)
+		output, _ := manager.CombinedOutput() // the exit code is looked at below
+		if code := manager.ProcessState.ExitCode(); code != 1 {
+			t.Errorf("the exit code is %d", code)
+		}
+		for _, part := range []string{"memcacheds.cache.example.com", "make install"} {
+			if !strings.Contains(string(output), part) {
+				t.Errorf("its output does not contain %q:\n%s", part, output)
+			}
 		}
 	})
 
@@ -123,6 +144,7 @@ type wire struct {
 	mutex    sync.Mutex
 	from     string // chosen when it is plugged in first
 	listener net.Listener
+	isCut    bool
 	ends     []net.Conn
 }
 
@@ -138,7 +160,7 @@ func (w *wire) plugIn(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.from, w.listener = listener.Addr().String(), listener
+	w.from, w.listener, w.isCut = listener.Addr().String(), listener, false
 	t.Cleanup(w.cut)
 	go func() {
 		for {
@@ -159,8 +181,13 @@ func (w *wire) connect(near net.Conn) {
 		return
 	}
 	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.isCut { // since it was accepted
+		_ = near.Close()
+		_ = far.Close()
+		return
+	}
 	w.ends = append(w.ends, near, far)
-	w.mutex.Unlock()
 	for _, ends := range [][2]net.Conn{{near, far}, {far, near}} {
 		go func() {
 			_, _ = io.Copy(ends[0], ends[1]) // ends when either side is closed
@@ -174,6 +201,7 @@ func (w *wire) cut() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	_ = w.listener.Close()
+	w.isCut = true
 	for _, end := range w.ends {
 		_ = end.Close()
 	}

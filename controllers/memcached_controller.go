@@ -72,7 +72,7 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	if err != nil {
 		return ctrl.Result{}, err // says nothing about mc: try again before reporting
 	}
-	desired := resources.For(mc, r.Platform, resources.KeptImage(observed.Deployment))
+	desired := resources.For(mc, r.Platform, observed.KeptImage)
 	changed, convergeErr := r.converge(ctx, mc, observed, desired)
 	observed.Changed = changed
 
@@ -86,8 +86,8 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	children := settling{handler.EnqueueRequestsFromMapFunc(ownerOf), r.Settle}
 	return ctrl.NewControllerManagedBy(mgr).
-		// Our own status writes must not wake us.
-		For(&cachev1.Memcached{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		// Our own status writes wake us too: a pass that didn't see the last one yet may have left a wrong one standing.
+		For(&cachev1.Memcached{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&appsv1.Deployment{}, children).
 		Watches(&corev1.Service{}, children).
 		WatchesMetadata(&appsv1.ReplicaSet{}, children).

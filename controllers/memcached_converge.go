@@ -22,11 +22,9 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/util/csaupgrade"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	cachev1 "github.com/example-inc/memcached-operator/api/v1"
 	"github.com/example-inc/memcached-operator/internal/resources"
@@ -37,8 +35,8 @@ import (
 // cache doesn't see what lacks our labels.
 const conflictRetry = 30 * time.Second
 
-// converge makes mc's children as desired, and tells whether that took a write.
-func (r *MemcachedReconciler) converge(ctx context.Context, mc *cachev1.Memcached, observed status.Observed, desired resources.Set) (changed bool, err error) {
+// converge makes mc's children as desired, and tells whether that changed any.
+func (r *MemcachedReconciler) converge(ctx context.Context, mc *cachev1.Memcached, observed status.Observed, desired resources.Set) (bool, error) {
 	// All of them before the first write, so that a conflict on one leaves nothing half-made.
 	conflict := errors.Join(
 		claim(mc, "Deployment", observed.Deployment),
@@ -48,12 +46,12 @@ func (r *MemcachedReconciler) converge(ctx context.Context, mc *cachev1.Memcache
 		return false, conflict
 	}
 
-	serviceChanged, err := apply(ctx, r, observed.Service, desired.Service, corev1ac.ExtractService)
-	if err != nil {
-		return serviceChanged, err
-	}
-	deploymentChanged, err := apply(ctx, r, observed.Deployment, desired.Deployment, appsv1ac.ExtractDeployment)
-	return serviceChanged || deploymentChanged, err
+	err := errors.Join(
+		apply(ctx, r, observed.Service, desired.Service, corev1ac.ExtractService),
+		apply(ctx, r, observed.Deployment, desired.Deployment, appsv1ac.ExtractDeployment),
+	)
+	return changed(observed.Service, desired.Service.ResourceVersion) ||
+		changed(observed.Deployment, desired.Deployment.ResourceVersion), err
 }
 
 // object is a pointer to an API type, nil where there is no such object.
@@ -71,6 +69,13 @@ func claim[O object](mc *cachev1.Memcached, kind string, live O) error {
 	return &status.NameConflictError{Kind: kind, Name: live.GetName(), Owner: metav1.GetControllerOf(live)}
 }
 
+// changed tells whether the answer to an apply, nil if none was sent, is another version of the object than the live one.
+// It may be the same: where an admission policy rewrites a field of ours, an apply changes nothing, however often it is sent.
+func changed[O object](live O, answer *string) bool {
+	var none O
+	return answer != nil && (live == none || live.GetResourceVersion() != *answer)
+}
+
 // applyConfiguration is what client-go's generated apply configurations have in common.
 type applyConfiguration[C any] interface {
 	runtime.ApplyConfiguration
@@ -79,47 +84,63 @@ type applyConfiguration[C any] interface {
 	WithUID(uid types.UID) C
 }
 
-// apply makes the live object as desired and tells whether it sent anything. It sends nothing if the fields that we own,
-// which extract reads from the managed fields, are exactly the desired ones: none missing, none edited, none too many.
+// apply makes the live object as desired, and writes the API server's answer into desired. It sends nothing if the fields
+// that we own, which extract reads from the managed fields, are exactly the desired ones: none missing, none edited, none
+// too many.
 func apply[O object, C applyConfiguration[C]](ctx context.Context, r *MemcachedReconciler,
 	live O, desired C, extract func(O, string) (C, error),
-) (changed bool, err error) {
+) error {
 	var none O
 	kind, name := *desired.GetKind(), *desired.GetName()
+	options := []client.ApplyOption{client.FieldOwner(Name)}
+	// Where there was nothing there is nothing to force. Who came in between with other values is met as a conflict.
 	if live != none {
-		owned, extractErr := extract(live, Name)
-		if extractErr != nil {
-			return false, fmt.Errorf("reading the fields we own of %s %q: %w", kind, name, extractErr)
+		owned, err := extract(live, Name)
+		if err != nil {
+			return fmt.Errorf("reading the fields we own of %s %q: %w", kind, name, err)
 		}
 		if equality.Semantic.DeepEqual(owned, desired) {
-			return false, nil
+			return nil
 		}
 		desired.WithUID(live.GetUID()) // refused for an object that took the place of this one
+		options = append(options, client.ForceOwnership)
 	}
 
-	err = r.Apply(ctx, desired, client.FieldOwner(Name), client.ForceOwnership)
-	if live != none && apierrors.IsInvalid(err) && !tookPlace(err) {
+	err := r.Apply(ctx, desired, options...)
+	if live != none && fieldsRefused(err) {
 		err = r.overrule(ctx, live.DeepCopyObject().(O), desired)
 	}
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return false, nil // mc goes with its namespace
-	case tookPlace(err):
+		return nil // mc goes with its namespace
+	case uidRefused(err):
 		err = apierrors.NewConflict(schema.GroupResource{Resource: kind}, name, err) // a new look will tell
 	}
 	if err != nil {
-		return false, fmt.Errorf("applying %s %q: %w", kind, name, err)
+		return fmt.Errorf("applying %s %q: %w", kind, name, err)
 	}
-	log.FromContext(ctx).Info("Applied "+kind, "object", klog.KRef("", name))
-	return true, nil
+	log.FromContext(ctx).Info("Applied", "kind", kind)
+	return nil
 }
 
-// tookPlace tells whether an apply was refused because the object has another UID than the one that it was meant for.
-func tookPlace(err error) bool {
+// uidRefused tells whether the object has another UID than the one that an apply was meant for.
+func uidRefused(err error) bool {
+	return slices.ContainsFunc(causes(err), func(cause metav1.StatusCause) bool { return cause.Field == "metadata.uid" })
+}
+
+// fieldsRefused tells whether the API server finds fields of the object invalid; it is not enough that an admission
+// policy refuses the object as a whole.
+func fieldsRefused(err error) bool {
+	return !uidRefused(err) && slices.ContainsFunc(causes(err), func(cause metav1.StatusCause) bool { return cause.Field != "" })
+}
+
+// causes are those of the API server's verdict that an object is invalid.
+func causes(err error) []metav1.StatusCause {
 	refusal, ok := errors.AsType[*apierrors.StatusError](err)
-	return ok && refusal.ErrStatus.Details != nil && slices.ContainsFunc(refusal.ErrStatus.Details.Causes, func(cause metav1.StatusCause) bool {
-		return cause.Field == "metadata.uid"
-	})
+	if !ok || !apierrors.IsInvalid(err) || refusal.ErrStatus.Details == nil {
+		return nil
+	}
+	return refusal.ErrStatus.Details.Causes
 }
 
 // overrule makes the live object's spec exactly the desired one. An apply leaves alone what others added, and is refused if
@@ -153,8 +174,6 @@ func outcome(convergeErr error) (ctrl.Result, error) {
 	if _, conflict := errors.AsType[*status.NameConflictError](convergeErr); conflict {
 		return ctrl.Result{RequeueAfter: conflictRetry}, nil
 	}
-	if apierrors.IsInvalid(convergeErr) {
-		return ctrl.Result{}, reconcile.TerminalError(convergeErr) // only another spec can help
-	}
+	// Tried again, even what the API server finds invalid: an admission policy that says so may be lifted.
 	return ctrl.Result{}, convergeErr
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1 "github.com/example-inc/memcached-operator/api/v1"
+	"github.com/example-inc/memcached-operator/internal/status"
 )
 
 // report writes the status if it changed, and then announces what became different. The order matters: an event never
@@ -36,6 +37,9 @@ func (r *MemcachedReconciler) report(ctx context.Context, mc *cachev1.Memcached,
 	return nil
 }
 
+// noteLimit is how many bytes the API server allows in the note of an event.
+const noteLimit = 1024
+
 // announcements say which conditions are worth an event when they turn to a status, and of which type.
 var announcements = []struct {
 	condition string
@@ -57,6 +61,7 @@ func (r *MemcachedReconciler) announce(mc *cachev1.Memcached, before []metav1.Co
 		if now.Status != a.status || isNew || then != nil && then.Status == now.Status && then.Reason == now.Reason {
 			continue
 		}
-		r.Events.Eventf(mc, nil, a.eventType, now.Reason, "Reconcile", "%s is %s: %s", a.condition, now.Status, now.Message)
+		note := fmt.Sprintf("%s is %s: %s", a.condition, now.Status, now.Message)
+		r.Events.Eventf(mc, nil, a.eventType, now.Reason, "Reconcile", "%s", status.Shorten(note, noteLimit))
 	}
 }

@@ -68,7 +68,6 @@ func trimPod(in any) (any, error) {
 		Phase:             pod.Status.Phase,
 		Conditions:        pod.Status.Conditions,
 		ContainerStatuses: pod.Status.ContainerStatuses,
-		PodIPs:            pod.Status.PodIPs,
 	}
 	return pod, nil
 }

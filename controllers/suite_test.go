@@ -110,6 +110,9 @@ func startOperator(t *testing.T, namespace string, changes ...func(*operatorOpti
 	ownConfig := rest.CopyConfig(testConfig)
 	ownConfig.QPS = -1
 	ownConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		if options.wrap != nil {
+			next = options.wrap(next)
+		}
 		options.requests.next = next
 		return options.requests
 	})
@@ -150,6 +153,8 @@ type operatorOptions struct {
 	platform platform.Platform
 	requests *requests
 	settle   time.Duration
+	// wrap comes between the operator and the API server, for all requests.
+	wrap func(http.RoundTripper) http.RoundTripper
 }
 
 func withDefaultImage(image string) func(*operatorOptions) {

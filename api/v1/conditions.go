@@ -28,12 +28,14 @@ const (
 	ReasonNameConflict = "NameConflict"
 	// ReasonApplyRefused: the API server refused the Deployment or the Service.
 	ReasonApplyRefused = "ApplyRefused"
-	// ReasonApplyFailed: the Deployment or the Service couldn't be written; it is tried again.
+	// ReasonApplyFailed: the API server fails to write the Deployment or the Service; it is tried again.
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonPodsRefused: quota or an admission rule refuses the pods.
 	ReasonPodsRefused = "PodsRefused"
 	// ReasonImagePullFailed: a node can't pull the image.
 	ReasonImagePullFailed = "ImagePullFailed"
+	// ReasonContainerStartFailed: a node can't start a container.
+	ReasonContainerStartFailed = "ContainerStartFailed"
 	// ReasonCrashLooping: memcached exits again and again.
 	ReasonCrashLooping = "CrashLooping"
 	// ReasonUnschedulable: no node takes a pod.
@@ -54,8 +56,8 @@ const (
 
 // Reasons of UpdateAvailable.
 const (
-	// ReasonNewerDefault: the operator's default image differs from the one that is kept.
-	ReasonNewerDefault = "NewerDefault"
+	// ReasonDefaultDiffers: the operator's default image isn't the one that is kept.
+	ReasonDefaultDiffers = "DefaultDiffers"
 	// ReasonRunsDefault: the operator's default image is the one that runs.
 	ReasonRunsDefault = "RunsDefault"
 	// ReasonImageSet: spec.image chooses the image, whatever the operator's default is.

@@ -14,7 +14,7 @@ import (
 type ImagePolicy string
 
 const (
-	// ImagePolicyKeep keeps the image that the pods run now when the operator's default changes.
+	// ImagePolicyKeep keeps the image that runs when the operator's default changes.
 	ImagePolicyKeep ImagePolicy = "Keep"
 	// ImagePolicyFollow always runs the operator's default image.
 	ImagePolicyFollow ImagePolicy = "Follow"
@@ -31,7 +31,8 @@ type MemcachedSpec struct {
 
 	// image is the memcached image to run, such as docker.io/library/memcached:1.6.45.
 	// Default: the operator's own choice, see imagePolicy.
-	// A change replaces all pods, one at a time, and so empties the caches.
+	// A change replaces all pods, one at a time, and so empties the caches. To remove it replaces none while imagePolicy is
+	// Keep: what runs is kept.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -39,8 +40,8 @@ type MemcachedSpec struct {
 	Image string `json:"image,omitempty"`
 
 	// imagePolicy decides what runs while image is unset.
-	// Keep (the default) takes the operator's default image once and keeps it: an operator upgrade restarts no pod,
-	// and the condition UpdateAvailable says when there is a newer default.
+	// Keep (the default) keeps the image that runs, and a new resource gets the operator's default: an operator upgrade
+	// restarts no pod, and the condition UpdateAvailable says when the default is another one by now.
 	// Follow always runs the operator's default image: an operator upgrade may replace all pods, one at a time.
 	// Changing Keep to Follow moves to the operator's default image at once.
 	//

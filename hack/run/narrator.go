@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,12 +73,13 @@ func (n *narrator) look(ctx context.Context) error {
 
 // children tells of each Deployment and Service when it is there first.
 func (n *narrator) children(ctx context.Context, mc *cachev1.Memcached) error {
-	for kind, child := range map[string]client.Object{"Service": &corev1.Service{}, "Deployment": &appsv1.Deployment{}} {
+	for _, child := range []client.Object{&corev1.Service{}, &appsv1.Deployment{}} {
 		err := n.cluster.Get(ctx, client.ObjectKeyFromObject(mc), child)
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if err == nil {
+		if err == nil && metav1.IsControlledBy(child, mc) {
+			kind := reflect.TypeOf(child).Elem().Name()
 			n.once("%s %s/%s created (uid %.8s)", kind, mc.Namespace, mc.Name, child.GetUID())
 		}
 	}

@@ -5,8 +5,11 @@
 package options
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -49,6 +52,7 @@ type Options struct {
 func Parse(args []string, getenv func(string) string) (Options, error) {
 	var options Options
 	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // errors are returned
 	flags.IntVar(&options.Concurrency, "max-concurrent-reconciles", 16,
 		"The number of Memcacheds that are worked on at the same time.")
 	flags.StringVar(&options.MetricsAddress, "metrics-bind-address", "127.0.0.1:8080",
@@ -86,7 +90,12 @@ func Parse(args []string, getenv func(string) string) (Options, error) {
 			fmt.Sprintf("%s Environment variable: %s.", duration.usage, duration.variable))
 	}
 
-	if err := flags.Parse(args); err != nil {
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		flags.SetOutput(os.Stdout)
+		flags.PrintDefaults()
+	}
+	if err != nil {
 		return Options{}, err
 	}
 	if flags.NArg() > 0 {

@@ -5,29 +5,48 @@ package resources
 
 import (
 	"cmp"
+	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	cachev1 "github.com/example-inc/memcached-operator/api/v1"
 	"github.com/example-inc/memcached-operator/internal/platform"
 )
 
-// imageAnnotation records on the Deployment which image we chose for it. The image in its pod template can't serve
-// as the record: someone who edits it would have chosen for us, and the edit would never be healed.
+// imageAnnotation records on the Deployment which image we chose for it, beside the image in its pod template. Whoever
+// edits one of the two takes it over, as the managed fields tell, and leaves us the other.
 const imageAnnotation = "cache.example.com/image"
 
-// KeptImage is the image that imagePolicy Keep keeps: the one that we chose for this Deployment before.
-// It is empty for a Deployment that doesn't exist.
-func KeptImage(deployment *appsv1.Deployment) string {
+// KeptImage is the image that imagePolicy Keep keeps: the one that the field owner chose for this Deployment. What others
+// made of it doesn't count, or else an edit of the image would never be healed. It is empty where there is no Deployment.
+func KeptImage(deployment *appsv1.Deployment, fieldOwner string) (string, error) {
 	if deployment == nil {
-		return ""
+		return "", nil
 	}
-	if kept := deployment.Annotations[imageAnnotation]; kept != "" {
-		return kept
+	owned, err := appsv1ac.ExtractDeployment(deployment, fieldOwner)
+	if err != nil {
+		return "", fmt.Errorf("reading the fields we own of Deployment %q: %w", deployment.Name, err)
 	}
+	if kept := owned.Annotations[imageAnnotation]; kept != "" {
+		return kept, nil
+	}
+	if owned.Spec == nil || owned.Spec.Template == nil || owned.Spec.Template.Spec == nil {
+		return "", nil
+	}
+	for _, container := range owned.Spec.Template.Spec.Containers {
+		if *container.Name == containerName && container.Image != nil {
+			return *container.Image, nil
+		}
+	}
+	return "", nil
+}
+
+// RunningImage is the image in the Deployment's pod template, whoever wrote it.
+func RunningImage(deployment *appsv1.Deployment) string {
 	for _, container := range deployment.Spec.Template.Spec.Containers {
 		if container.Name == containerName {
-			return container.Image // someone removed the annotation
+			return container.Image
 		}
 	}
 	return ""

@@ -19,8 +19,7 @@ type Set struct {
 	Service    *corev1ac.ServiceApplyConfiguration
 }
 
-// For returns what mc needs on the platform. keptImage is the image that the live Deployment was given, empty if there is none;
-// see KeptImage.
+// For returns what mc needs on the platform. keptImage is what KeptImage says.
 func For(mc *cachev1.Memcached, on platform.Platform, keptImage string) Set {
 	return Set{
 		Deployment: deployment(mc, on, image(mc, on, keptImage)),

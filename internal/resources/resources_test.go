@@ -105,11 +105,23 @@ func TestImage(t *testing.T) {
 }
 
 func TestKeptImage(t *testing.T) {
-	deployment := func(annotations map[string]string) *appsv1.Deployment {
-		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}}
+	const (
+		ours       = "memcached-operator"
+		annotation = `"f:metadata":{"f:annotations":{"f:cache.example.com/image":{}}}`
+		template   = `"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"memcached\"}":{".":{},"f:name":{},"f:image":{}}}}}}`
+	)
+	// deployment has other images in the annotation and in the template, and we own the fields.
+	deployment := func(fields string) *appsv1.Deployment {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+			Annotations: map[string]string{imageAnnotation: "registry.example.com/memcached:annotation"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{
+				Manager: ours, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1",
+				FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{" + fields + "}"),
+			}},
+		}}
 		d.Spec.Template.Spec.Containers = []corev1.Container{
 			{Name: "injected", Image: "registry.example.com/proxy:1"},
-			{Name: containerName, Image: "registry.example.com/memcached:edited"},
+			{Name: containerName, Image: "registry.example.com/memcached:template"},
 		}
 		return d
 	}
@@ -117,13 +129,19 @@ func TestKeptImage(t *testing.T) {
 		deployment *appsv1.Deployment
 		want       string
 	}{
-		"there is none without a Deployment":                     {want: ""},
-		"an edit of the pod template doesn't count":              {deployment: deployment(map[string]string{imageAnnotation: "registry.example.com/memcached:chosen"}), want: "registry.example.com/memcached:chosen"},
-		"without the annotation it is what memcached's pods run": {deployment: deployment(nil), want: "registry.example.com/memcached:edited"},
+		"there is none without a Deployment":        {want: ""},
+		"it stands in the annotation":               {deployment: deployment(annotation + "," + template), want: "registry.example.com/memcached:annotation"},
+		"an edit of the pod template doesn't count": {deployment: deployment(annotation), want: "registry.example.com/memcached:annotation"},
+		"an edit of the annotation doesn't count":   {deployment: deployment(template), want: "registry.example.com/memcached:template"},
+		"there is none if both are somebody else's": {deployment: deployment(`"f:spec":{"f:replicas":{}}`), want: ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := KeptImage(test.deployment); got != test.want {
+			got, err := KeptImage(test.deployment, ours)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != test.want {
 				t.Errorf("kept image is %q, want %q", got, test.want)
 			}
 		})

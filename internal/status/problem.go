@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,9 +26,13 @@ type NameConflictError struct {
 }
 
 func (e *NameConflictError) Error() string {
-	whose := "exists already and belongs to nobody"
+	whose := "is there already and no Memcached controls it"
 	if e.Owner != nil {
 		whose = fmt.Sprintf("belongs to the %s %q (uid %s)", e.Owner.Kind, e.Owner.Name, e.Owner.UID)
+	}
+	if e.Owner != nil && e.Owner.Kind == "Memcached" && e.Owner.Name == e.Name {
+		return fmt.Sprintf("the %s %q belongs to an earlier Memcached of this name (uid %s) and is left alone: "+
+			"it goes by itself unless it was orphaned, then delete it", e.Kind, e.Name, e.Owner.UID)
 	}
 	return fmt.Sprintf("the %s %q %s; it is left alone. Delete or rename it, or give this Memcached another name", e.Kind, e.Name, whose)
 }
@@ -51,6 +56,7 @@ func (v view) problem() *problem {
 		v.applyFailed,
 		v.podsRefused,
 		v.imagePullFailed,
+		v.containerStartFailed,
 		v.crashLooping,
 		v.unschedulable,
 		v.progressDeadlineExceeded,
@@ -64,11 +70,10 @@ func (v view) problem() *problem {
 }
 
 func (v view) nameConflict() *problem {
-	conflict, found := errors.AsType[*NameConflictError](v.convergeErr)
-	if !found {
+	if _, found := errors.AsType[*NameConflictError](v.convergeErr); !found {
 		return nil
 	}
-	return &problem{reason: cachev1.ReasonNameConflict, message: conflict.Error(), blocksReady: true, blocksProgress: true}
+	return &problem{reason: cachev1.ReasonNameConflict, message: oneLine(v.convergeErr), blocksReady: true, blocksProgress: true}
 }
 
 // applyRefused: the API server understood what we asked for and said no.
@@ -76,14 +81,20 @@ func (v view) applyRefused() *problem {
 	if !apierrors.IsInvalid(v.convergeErr) && !apierrors.IsForbidden(v.convergeErr) && !apierrors.IsBadRequest(v.convergeErr) {
 		return nil
 	}
-	return &problem{reason: cachev1.ReasonApplyRefused, message: v.convergeErr.Error(), blocksProgress: true}
+	return &problem{reason: cachev1.ReasonApplyRefused, message: oneLine(v.convergeErr), blocksProgress: true}
 }
 
+// applyFailed: the API server can't do what we asked for, such as when it can't reach a webhook.
 func (v view) applyFailed() *problem {
-	if v.convergeErr == nil {
-		return nil
+	if !apierrors.IsInternalError(v.convergeErr) {
+		return nil // no error, or one of those that pass: a conflict, a time-out, an API server that is away or busy
 	}
-	return &problem{reason: cachev1.ReasonApplyFailed, message: v.convergeErr.Error()}
+	return &problem{reason: cachev1.ReasonApplyFailed, message: oneLine(v.convergeErr)}
+}
+
+// oneLine is the text of an error, which has a line for each error that was joined.
+func oneLine(err error) string {
+	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
 // podsRefused: the Deployment's own controller isn't allowed to create pods.
@@ -117,10 +128,31 @@ func (v view) imagePullFailed() *problem {
 	return nil
 }
 
+// startFailures are the reasons that a kubelet gives while it can't start a container.
+var startFailures = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+
+func (v view) containerStartFailed() *problem {
+	for _, pod := range v.pods {
+		for _, container := range pod.Status.ContainerStatuses {
+			if waiting := container.State.Waiting; waiting != nil && slices.Contains(startFailures, waiting.Reason) {
+				return &problem{
+					reason: cachev1.ReasonContainerStartFailed,
+					message: fmt.Sprintf("container %q of pod %q can't be started (%s): see kubectl describe pod",
+						container.Name, pod.Name, waiting.Reason),
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// crashLooping: a container that has ended once, as after a reboot of its node, is only starting again.
 func (v view) crashLooping() *problem {
 	for _, pod := range v.pods {
 		for _, container := range pod.Status.ContainerStatuses {
-			if last := container.LastTerminationState.Terminated; last != nil && !container.Ready {
+			last := container.LastTerminationState.Terminated
+			backsOff := container.State.Waiting != nil && container.State.Waiting.Reason == "CrashLoopBackOff"
+			if last != nil && !container.Ready && (backsOff || container.RestartCount > 1) {
 				return &problem{
 					reason: cachev1.ReasonCrashLooping,
 					message: fmt.Sprintf("container %q of pod %q exited with code %d (%s): see kubectl logs --previous",

@@ -25,9 +25,11 @@ type Observed struct {
 	// Deployment and Service bear the name of the Memcached, whoever they belong to; nil where there is none.
 	Deployment *appsv1.Deployment
 	Service    *corev1.Service
+	// KeptImage is what resources.KeptImage says of the Deployment.
+	KeptImage string
 	// Pods are the Memcached's own, in any order, whatever their phase.
 	Pods []corev1.Pod
-	// Changed says that Deployment or Service were written after they were observed.
+	// Changed says that converging changed the Deployment or the Service after they were observed.
 	Changed bool
 }
 
@@ -48,7 +50,7 @@ func For(mc *cachev1.Memcached, on platform.Platform, observed Observed, converg
 		}
 	}
 	if observed.Deployment != nil && metav1.IsControlledBy(observed.Deployment, mc) {
-		status.Image = resources.KeptImage(observed.Deployment)
+		status.Image = resources.RunningImage(observed.Deployment)
 	}
 
 	seen := view{mc: mc, Observed: observed, pods: pods, readyPods: status.ReadyReplicas, convergeErr: convergeErr}
@@ -57,12 +59,26 @@ func For(mc *cachev1.Memcached, on platform.Platform, observed Observed, converg
 		seen.ready(problem),
 		seen.progressing(problem),
 		degraded(problem),
-		updateAvailable(mc, on, status.Image),
+		updateAvailable(mc, on, observed.KeptImage),
 	}
 	for i := range status.Conditions {
 		status.Conditions[i].ObservedGeneration = mc.Generation
+		status.Conditions[i].Message = Shorten(status.Conditions[i].Message, messageLimit)
 	}
 	return status
+}
+
+// messageLimit is how many bytes of a message, some of which quote others, a person can be asked to read. The API server
+// would refuse the whole status for a message of over 32768 characters.
+const messageLimit = 2048
+
+// Shorten cuts text to at most limit bytes, and shows that it did.
+func Shorten(text string, limit int) string {
+	const ellipsis = "…"
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }
 
 // nodes are the pods that are or may become caches, sorted by name.
@@ -94,7 +110,10 @@ func (v view) ready(problem *problem) metav1.Condition {
 	switch exists := v.Deployment != nil && v.Service != nil; {
 	case problem != nil && (problem.blocksReady || !exists || v.readyPods < size):
 		condition.Reason, condition.Message = problem.reason, problem.message
-	case !exists || v.readyPods < size:
+	case !exists:
+		condition.Reason = cachev1.ReasonPodsNotReady
+		condition.Message = fmt.Sprintf("the Deployment and the Service %q are being created", v.mc.Name)
+	case v.readyPods < size:
 		condition.Reason = cachev1.ReasonPodsNotReady
 		condition.Message = fmt.Sprintf("%d of %d pods accept connections", v.readyPods, size)
 	case size == 0:
@@ -150,17 +169,17 @@ func degraded(problem *problem) metav1.Condition {
 	}
 }
 
-func updateAvailable(mc *cachev1.Memcached, on platform.Platform, running string) metav1.Condition {
+func updateAvailable(mc *cachev1.Memcached, on platform.Platform, kept string) metav1.Condition {
 	condition := metav1.Condition{Type: cachev1.ConditionUpdateAvailable, Status: metav1.ConditionFalse}
 	switch {
 	case mc.Spec.Image != "":
 		condition.Reason = cachev1.ReasonImageSet
 		condition.Message = "spec.image chooses the image"
-	case mc.Spec.ImagePolicy != cachev1.ImagePolicyFollow && running != "" && running != on.DefaultImage:
+	case mc.Spec.ImagePolicy != cachev1.ImagePolicyFollow && kept != "" && kept != on.DefaultImage:
 		condition.Status = metav1.ConditionTrue
-		condition.Reason = cachev1.ReasonNewerDefault
+		condition.Reason = cachev1.ReasonDefaultDiffers
 		condition.Message = fmt.Sprintf("the operator's default image is %s, these pods keep %s; to move, set spec.imagePolicy to Follow "+
-			"or spec.image to the new one: pods are then replaced one at a time and start empty", on.DefaultImage, running)
+			"or spec.image to the new one: pods are then replaced one at a time and start empty", on.DefaultImage, kept)
 	default:
 		condition.Reason = cachev1.ReasonRunsDefault
 		condition.Message = "the operator's default image is " + on.DefaultImage

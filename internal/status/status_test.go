@@ -40,11 +40,11 @@ func deployment(pods int32, changes ...func(*appsv1.Deployment)) *appsv1.Deploym
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "cart", Namespace: "shop", Generation: 4,
-			Annotations:     map[string]string{"cache.example.com/image": defaultImage},
 			OwnerReferences: []metav1.OwnerReference{{UID: "1", Controller: new(true)}},
 		},
 		Status: appsv1.DeploymentStatus{ObservedGeneration: 4, Replicas: pods, UpdatedReplicas: pods},
 	}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "injected", Image: "proxy"}, {Name: "memcached", Image: defaultImage}}
 	for _, change := range changes {
 		change(d)
 	}
@@ -85,11 +85,14 @@ func waiting(reason string) func(*corev1.Pod) {
 	}
 }
 
-func crashed(p *corev1.Pod) {
-	p.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name:                 "memcached",
-		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 64, Reason: "Error"}},
-	}}
+// crashed is between two restarts of that many, or starting once more.
+func crashed(restarts int32, state corev1.ContainerState) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "memcached", RestartCount: restarts, State: state,
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 64, Reason: "Error"}},
+		}}
+	}
 }
 
 func unschedulable(p *corev1.Pod) {
@@ -145,6 +148,8 @@ func TestConditions(t *testing.T) {
 	refused := fmt.Errorf("applying Deployment %q: %w", "cart",
 		apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "cart", errors.New("exceeded quota: count")))
 	three := []corev1.Pod{pod("a", serving), pod("b", serving), pod("c", serving)}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	backingOff := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	deadline := withCondition(appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"})
 
 	type condition struct {
@@ -164,7 +169,7 @@ func TestConditions(t *testing.T) {
 		"nothing is there yet": {
 			size:  3,
 			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
-			messages: []string{"0 of 3"},
+			messages: []string{"are being created"},
 		},
 		"size 0 is not ready before the Deployment and the Service are there": {
 			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
@@ -219,10 +224,23 @@ func TestConditions(t *testing.T) {
 			size: 3, err: refused, observed: Observed{Deployment: deployment(3), Service: &corev1.Service{}, Pods: three},
 			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{no, cachev1.ReasonApplyRefused}, degraded: condition{yes, cachev1.ReasonApplyRefused},
 		},
-		"a write that is tried again": {
-			size: 3, err: errors.New("applying Service: etcdserver: request timed out"), observed: Observed{Deployment: deployment(3), Service: &corev1.Service{}, Pods: three},
+		"a write that fails in the API server": {
+			size: 3, err: apierrors.NewInternalError(errors.New("failed calling webhook")), observed: Observed{Deployment: deployment(3), Service: &corev1.Service{}, Pods: three},
 			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{yes, cachev1.ReasonApplyFailed},
-			messages: []string{"request timed out"},
+			messages: []string{"failed calling webhook"},
+		},
+		"a conflict passes and is no news": {
+			size: 3, err: apierrors.NewConflict(schema.GroupResource{Resource: "Service"}, "cart", errors.New("changed")), observed: Observed{Deployment: deployment(3), Service: &corev1.Service{}, Pods: three},
+			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"an API server that is away is no news": {
+			size: 3, err: errors.New("dial tcp 127.0.0.1:43210: connection refused"), observed: Observed{Deployment: deployment(3), Service: &corev1.Service{}, Pods: three},
+			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"two refusals are both told, in one line": {
+			size: 3, err: errors.Join(refused, refused),
+			ready: condition{no, cachev1.ReasonApplyRefused}, progressing: condition{no, cachev1.ReasonApplyRefused}, degraded: condition{yes, cachev1.ReasonApplyRefused},
+			messages: []string{"exceeded quota: count; applying"},
 		},
 		"quota or admission refuses the pods": {
 			size: 3, observed: Observed{Service: &corev1.Service{}, Deployment: deployment(0, withCondition(appsv1.DeploymentCondition{
@@ -244,8 +262,21 @@ func TestConditions(t *testing.T) {
 			size: 1, observed: Observed{Deployment: deployment(1), Service: &corev1.Service{}, Pods: []corev1.Pod{pod("a", waiting("ContainerCreating"))}},
 			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
 		},
+		"a container that can't be started": {
+			size: 1, observed: Observed{Deployment: deployment(1), Service: &corev1.Service{}, Pods: []corev1.Pod{pod("a", waiting("CreateContainerConfigError"))}},
+			ready: condition{no, cachev1.ReasonContainerStartFailed}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{yes, cachev1.ReasonContainerStartFailed},
+			messages: []string{`pod "a"`, "CreateContainerConfigError"},
+		},
+		"memcached ended once, as with its node, and starts": {
+			size: 1, observed: Observed{Deployment: deployment(1), Service: &corev1.Service{}, Pods: []corev1.Pod{pod("a", crashed(1, running))}},
+			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"memcached starts once more after it ended twice": {
+			size: 1, observed: Observed{Deployment: deployment(1), Service: &corev1.Service{}, Pods: []corev1.Pod{pod("a", crashed(2, running))}},
+			ready: condition{no, cachev1.ReasonCrashLooping}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{yes, cachev1.ReasonCrashLooping},
+		},
 		"memcached exits": {
-			size: 1, observed: Observed{Deployment: deployment(1), Service: &corev1.Service{}, Pods: []corev1.Pod{pod("a", crashed)}},
+			size: 1, observed: Observed{Deployment: deployment(1), Service: &corev1.Service{}, Pods: []corev1.Pod{pod("a", crashed(1, backingOff))}},
 			ready: condition{no, cachev1.ReasonCrashLooping}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{yes, cachev1.ReasonCrashLooping},
 			messages: []string{`pod "a"`, "code 64", "--previous"},
 		},
@@ -296,24 +327,33 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+func TestALongMessageIsCut(t *testing.T) {
+	err := apierrors.NewForbidden(schema.GroupResource{}, "cart", errors.New(strings.Repeat("ü", 40000)))
+	got := For(memcached(1), on, Observed{}, err)
+	message := meta.FindStatusCondition(got.Conditions, cachev1.ConditionDegraded).Message
+	if len(message) > messageLimit || len(message) < messageLimit-4 || !strings.HasSuffix(message, "ü…") {
+		t.Errorf("message has %d bytes and ends in %q", len(message), message[len(message)-8:])
+	}
+}
+
 func TestUpdateAvailable(t *testing.T) {
 	tests := map[string]struct {
 		spec       cachev1.MemcachedSpec
-		running    string
+		kept       string
 		wantStatus metav1.ConditionStatus
 		wantReason string
 	}{
 		"nothing runs yet":                   {wantStatus: metav1.ConditionFalse, wantReason: cachev1.ReasonRunsDefault},
-		"the default runs":                   {running: defaultImage, wantStatus: metav1.ConditionFalse, wantReason: cachev1.ReasonRunsDefault},
-		"an older default is kept":           {running: oldImage, wantStatus: metav1.ConditionTrue, wantReason: cachev1.ReasonNewerDefault},
-		"with Follow it is being moved":      {spec: cachev1.MemcachedSpec{ImagePolicy: cachev1.ImagePolicyFollow}, running: oldImage, wantStatus: metav1.ConditionFalse, wantReason: cachev1.ReasonRunsDefault},
-		"the user's image is the user's own": {spec: cachev1.MemcachedSpec{Image: oldImage}, running: oldImage, wantStatus: metav1.ConditionFalse, wantReason: cachev1.ReasonImageSet},
+		"the default runs":                   {kept: defaultImage, wantStatus: metav1.ConditionFalse, wantReason: cachev1.ReasonRunsDefault},
+		"an older default is kept":           {kept: oldImage, wantStatus: metav1.ConditionTrue, wantReason: cachev1.ReasonDefaultDiffers},
+		"with Follow it is being moved":      {spec: cachev1.MemcachedSpec{ImagePolicy: cachev1.ImagePolicyFollow}, kept: oldImage, wantStatus: metav1.ConditionFalse, wantReason: cachev1.ReasonRunsDefault},
+		"the user's image is the user's own": {spec: cachev1.MemcachedSpec{Image: oldImage}, kept: oldImage, wantStatus: metav1.ConditionFalse, wantReason: cachev1.ReasonImageSet},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			mc := memcached(1)
 			mc.Spec = test.spec
-			got := updateAvailable(mc, on, test.running)
+			got := updateAvailable(mc, on, test.kept)
 			if got.Status != test.wantStatus || got.Reason != test.wantReason {
 				t.Errorf("UpdateAvailable is %s (%s), want %s (%s)", got.Status, got.Reason, test.wantStatus, test.wantReason)
 			}
