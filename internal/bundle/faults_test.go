@@ -224,6 +224,10 @@ func faults() []fault {
 			[]string{"operator-framework/CommunityOperatorValidator", "operator-framework/AlphaDeprecatedAPIsValidator", hubValidator, preflightBundle},
 		},
 		{
+			"a field that OLM doesn't know", inText(csvFile, "\n  minKubeVersion:", "\n  minOpenShiftVersion: 4.18.0\n  minKubeVersion:"),
+			[]string{"operator-lifecycle-manager/ClusterServiceVersions are accepted"},
+		},
+		{
 			"the bundle of another name", inText(csvFile, "name: memcached-operator.v0.1.0", "name: memcached.v0.1.0"),
 			[]string{"common/check_operator_name"},
 		},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/operator-framework/api/crds"
 	"github.com/operator-framework/api/pkg/validation"
 	validationerrors "github.com/operator-framework/api/pkg/validation/errors"
 	interfaces "github.com/operator-framework/api/pkg/validation/interfaces"
@@ -20,6 +21,7 @@ import (
 func operatorFrameworkRules() []rule {
 	all := []rule{
 		{name: "operator-framework/MultipleArchitecturesValidator (static part)", check: multipleArchitectures},
+		{name: "operator-lifecycle-manager/ClusterServiceVersions are accepted", check: acceptedByOLM},
 		{name: "operator-registry/ValidateBundleFormat", check: bundleFormat},
 		{name: "operator-registry/ValidateBundleContent", check: bundleContent},
 	}
@@ -97,6 +99,18 @@ func requiredNodes(pod corev1.PodSpec, label string) []string {
 	}
 	slices.Sort(values)
 	return values
+}
+
+// acceptedByOLM: the API server checks a ClusterServiceVersion by the CRD that OLM comes with. It would drop what the CRD
+// doesn't know.
+func acceptedByOLM(b *loaded) []string {
+	var all []string
+	for _, csv := range b.ofKind("ClusterServiceVersion") {
+		if err := accepts(crds.ClusterServiceVersion(), *csv); err != nil {
+			all = append(all, err.Error())
+		}
+	}
+	return all
 }
 
 // bundleFormat: the annotations say where things are, and the image's labels say the same.
