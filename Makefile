@@ -55,7 +55,7 @@ help: ## Show this.
 ##@ Development
 
 .PHONY: run
-run: build $(KUBECTL_TOOL) $(if $(KUBECONFIG),,cluster-tools) ## Run the operator from the working tree, with a sample, on KUBECONFIG or a local cluster. Ctrl-C ends it.
+run: $(if $(KUBECONFIG),,root) build $(KUBECTL_TOOL) $(if $(KUBECONFIG),,cluster-tools) ## Run the operator from the working tree, with a sample, on KUBECONFIG or a local cluster. Ctrl-C ends it.
 	go build -o $(LOCALBIN)/run ./hack/run
 	@$(WITH_CLUSTER) $(LOCALBIN)/run --manager $(LOCALBIN)/manager --kubectl $(KUBECTL)
 
@@ -118,12 +118,13 @@ ENVTEST = $(addprefix $(LOCALBIN)/,etcd kube-apiserver)
 .PHONY: test
 test: vet $(if $(KUBEBUILDER_ASSETS),,$(ENVTEST)) ## Run all tests that need no cluster.
 	KUBEBUILDER_ASSETS=$(or $(KUBEBUILDER_ASSETS),$(LOCALBIN)) go test $$(go list ./... | grep -v '/test/e2e')
+	go -C test/kubernetes-1.31 test -count=1 ./...
 
 MEMCACHECLIENT_IMG ?= example.com/memcacheclient:e2e
 E2E = IMG=$(IMG) KUBECTL=$(KUBECTL) MEMCACHECLIENT_IMG=$(MEMCACHECLIENT_IMG) go test -v -count=1 -parallel=8 -timeout=20m ./test/e2e
 
 .PHONY: e2e
-e2e: $(KUBECTL_TOOL) $(if $(KUBECONFIG),,cluster-tools build memcacheclient) ## Test the operator in its pod, with real memcached pods, on KUBECONFIG or a local cluster.
+e2e: $(if $(KUBECONFIG),,root) $(KUBECTL_TOOL) $(if $(KUBECONFIG),,cluster-tools build memcacheclient) ## Test the operator in its pod, with real memcached pods, on KUBECONFIG or a local cluster.
 ifdef KUBECONFIG
 	KUBECONFIG=$(abspath $(KUBECONFIG)) $(E2E)
 else
@@ -131,14 +132,24 @@ else
 		$(LOCALCLUSTER) push $(IMG)=$(LOCALBIN)/manager $(MEMCACHECLIENT_IMG)=$(LOCALBIN)/e2e/memcacheclient; $(E2E)'
 endif
 
+.PHONY: test-cluster
+test-cluster: root cluster-tools build ## Test the local cluster itself, and make run. Ends a local cluster that runs.
+	go test -tags cluster -count=1 -timeout 20m -p 1 ./hack/localcluster ./hack/run
+
 .PHONY: memcacheclient
 memcacheclient:
 	go build -trimpath -ldflags '-s -w' -o $(LOCALBIN)/e2e/memcacheclient ./test/e2e/memcacheclient
 
 ##@ Local cluster (Linux, root)
 
+# Said before half an hour of building, and not after.
+.PHONY: root
+root:
+	@[[ $$(uname -s) == Linux && $$EUID == 0 ]] || { \
+		echo 'A local cluster needs Linux and root. Be root, or set KUBECONFIG to a cluster of your own.'; exit 1; }
+
 .PHONY: cluster-up
-cluster-up: cluster-tools ## Start a real one-node cluster on this machine and leave it running.
+cluster-up: root cluster-tools ## Start a real one-node cluster on this machine and leave it running.
 	$(LOCALCLUSTER) up
 
 .PHONY: cluster-down
