@@ -42,8 +42,8 @@ SHELL = /usr/bin/env bash
 all: build
 
 ##@ General
-
 .PHONY: help
+
 help: ## Show this.
 	@awk 'BEGIN { FS = ":.*## " } \
 		/^##@ / { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) } \
@@ -53,50 +53,43 @@ help: ## Show this.
 		KUBECONFIG '$(or $(KUBECONFIG),(not set: make run and make e2e make a local cluster))'
 
 ##@ Development
+.PHONY: run build generate manifests bundle fmt vet lint
 
-.PHONY: run
 run: $(if $(KUBECONFIG),,root) build $(KUBECTL_TOOL) $(if $(KUBECONFIG),,cluster-tools) ## Run the operator from the working tree, with a sample, on KUBECONFIG or a local cluster. Ctrl-C ends it.
 	go build -o $(LOCALBIN)/run ./hack/run
 	@$(WITH_CLUSTER) $(LOCALBIN)/run --manager $(LOCALBIN)/manager --kubectl $(KUBECTL)
 
-.PHONY: build
 build: ## Build bin/manager.
 	go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(LOCALBIN)/manager .
 
-.PHONY: generate
 generate: $(LOCALBIN)/controller-gen ## Write the deepcopy functions of the API types.
 	$(LOCALBIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
 
-.PHONY: manifests
 manifests: $(LOCALBIN)/controller-gen ## Write the CRD and the operator's role from the markers in api and controllers.
 	$(LOCALBIN)/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
 	$(LOCALBIN)/controller-gen rbac:roleName=manager-role paths=./controllers/... output:rbac:dir=config/rbac
 
-.PHONY: bundle
 bundle: manifests ## Write the OLM bundle: bundle/ and bundle.Dockerfile, from config/manifests.
 	@go build -o $(LOCALBIN)/bundle ./hack/bundle
 	@$(LOCALBIN)/bundle --version='$(VERSION)' --previous-version='$(PREVIOUS_VERSION)' --image=manager='$(IMG)' \
 		--channels='$(CHANNELS)' --default-channel='$(DEFAULT_CHANNEL)' --use-image-digests='$(USE_IMAGE_DIGESTS)'
 
-.PHONY: fmt
 fmt: $(LOCALBIN)/golangci-lint ## Format the code.
 	$(LOCALBIN)/golangci-lint fmt
 
-.PHONY: vet
 vet: ## Run go vet.
 	go vet ./...
 
-.PHONY: lint
 lint: $(LOCALBIN)/golangci-lint ## Run the linters of .golangci.yml.
 	$(LOCALBIN)/golangci-lint run
 
 ##@ Checks
+.PHONY: verify test e2e test-cluster memcacheclient
 
 # What `make generate`, `make manifests` and `make bundle` write.
 GENERATED = api/v1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml bundle bundle.Dockerfile
 generated_sums = { find $(GENERATED) -type f -exec cksum {} + 2>/dev/null || true; } | sort
 
-.PHONY: verify
 verify: $(KUBECTL_TOOL) $(LOCALBIN)/golangci-lint ## Regenerate everything; fail if something was out of date, unformatted or doesn't render.
 	@before=$$($(generated_sums)); \
 	$(MAKE) --no-print-directory generate manifests bundle; \
@@ -115,7 +108,6 @@ verify: $(KUBECTL_TOOL) $(LOCALBIN)/golangci-lint ## Regenerate everything; fail
 # The API server and etcd that the tests run against, unless KUBEBUILDER_ASSETS names a folder with ready ones.
 ENVTEST = $(addprefix $(LOCALBIN)/,etcd kube-apiserver)
 
-.PHONY: test
 test: vet $(if $(KUBEBUILDER_ASSETS),,$(ENVTEST)) ## Run all tests that need no cluster.
 	KUBEBUILDER_ASSETS=$(or $(KUBEBUILDER_ASSETS),$(LOCALBIN)) go test $$(go list ./... | grep -v '/test/e2e')
 	go -C test/kubernetes-1.31 test -count=1 ./...
@@ -123,7 +115,6 @@ test: vet $(if $(KUBEBUILDER_ASSETS),,$(ENVTEST)) ## Run all tests that need no 
 MEMCACHECLIENT_IMG ?= example.com/memcacheclient:e2e
 E2E = IMG=$(IMG) KUBECTL=$(KUBECTL) MEMCACHECLIENT_IMG=$(MEMCACHECLIENT_IMG) go test -v -count=1 -parallel=8 -timeout=20m ./test/e2e
 
-.PHONY: e2e
 e2e: $(if $(KUBECONFIG),,root) $(KUBECTL_TOOL) $(if $(KUBECONFIG),,cluster-tools build memcacheclient) ## Test the operator in its pod, with real memcached pods, on KUBECONFIG or a local cluster.
 ifdef KUBECONFIG
 	KUBECONFIG=$(abspath $(KUBECONFIG)) $(E2E)
@@ -132,41 +123,36 @@ else
 		$(LOCALCLUSTER) push $(IMG)=$(LOCALBIN)/manager $(MEMCACHECLIENT_IMG)=$(LOCALBIN)/e2e/memcacheclient; $(E2E)'
 endif
 
-.PHONY: test-cluster
 test-cluster: root cluster-tools build ## Test the local cluster itself, and make run. Ends a local cluster that runs.
 	go test -tags cluster -count=1 -timeout 20m -p 1 ./hack/localcluster ./hack/run
 
-.PHONY: memcacheclient
 memcacheclient:
 	go build -trimpath -ldflags '-s -w' -o $(LOCALBIN)/e2e/memcacheclient ./test/e2e/memcacheclient
 
 ##@ Local cluster (Linux, root)
+.PHONY: root cluster-up cluster-down localcluster
 
 # Said before half an hour of building, and not after.
-.PHONY: root
 root:
 	@[[ $$(uname -s) == Linux && $$EUID == 0 ]] || { \
 		echo 'A local cluster needs Linux and root. Be root, or set KUBECONFIG to a cluster of your own.'; exit 1; }
 
-.PHONY: cluster-up
 cluster-up: root cluster-tools ## Start a real one-node cluster on this machine and leave it running.
 	$(LOCALCLUSTER) up
 
-.PHONY: cluster-down
 cluster-down: localcluster ## Stop it; nothing is left behind.
 	$(LOCALCLUSTER) down
 
-.PHONY: localcluster
 localcluster:
 	go build -trimpath -ldflags '-s -w' -o $(LOCALBIN)/ ./hack/localcluster ./hack/localcluster/pause
 
 ##@ Deployment
+.PHONY: install uninstall deploy undeploy deployment
 
 OVERLAY_kubernetes = config/kubernetes
 OVERLAY_openshift = config/default
 OVERLAY = $(or $(OVERLAY_$(VARIANT)),$(error VARIANT is kubernetes or openshift, not "$(VARIANT)"))
 
-.PHONY: install uninstall deploy undeploy
 install: $(KUBECTL_TOOL) ## Install the CRD.
 	$(KUBECTL) apply --server-side -k config/crd
 
@@ -180,7 +166,6 @@ undeploy: $(KUBECTL_TOOL) deployment ## Remove what `make deploy` installed: the
 	$(KUBECTL) delete --ignore-not-found -k bin/deploy
 
 # The overlay of VARIANT with IMG in it. Written to bin/, so that deploying changes no file under version control.
-.PHONY: deployment
 deployment:
 	@mkdir -p bin/deploy
 	@printf '%s\n' 'resources: [../../$(OVERLAY)]' 'patches:' '- patch: |-' \
@@ -189,8 +174,8 @@ deployment:
 		'     spec: {template: {spec: {containers: [{name: manager, image: "$(IMG)"}]}}}}' > bin/deploy/kustomization.yaml
 
 ##@ Images
-
 .PHONY: docker-build docker-push docker-buildx bundle-build bundle-push catalog catalog-build catalog-push
+
 docker-build: ## Build IMG for this machine.
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --tag $(IMG) .
 docker-push: ## Push IMG.
@@ -211,6 +196,7 @@ catalog-push: ## Push CATALOG_IMG.
 	$(CONTAINER_TOOL) push $(CATALOG_IMG)
 
 ##@ Tools
+.PHONY: cluster-tools tools clean
 
 # Each command that a `tool` line of hack/tools/*/go.mod names can be made as bin/NAME. It is built when it is missing,
 # and again when its module changes.
@@ -246,12 +232,9 @@ $(foreach module,$(TOOL_MODULES),$(foreach package,$(call tool_packages,$(module
 bin/%: $(LOCALBIN)/% ; @:
 
 # What the local cluster consists of.
-.PHONY: cluster-tools
 cluster-tools: localcluster $(foreach module,kubernetes etcd containerd coredns,$(call tool_binaries,$(module)))
 
-.PHONY: tools
 tools: cluster-tools $(foreach module,$(TOOL_MODULES),$(call tool_binaries,$(module))) ## Build all tools now: about half an hour on 2 cores, cached afterwards.
 
-.PHONY: clean
 clean: ## Remove bin/. Go's build cache stays, so the next build is quick.
 	rm -rf bin

@@ -51,7 +51,7 @@ func (n *narrator) look(ctx context.Context) error {
 	if err := n.cluster.List(ctx, list); err != nil {
 		return err
 	}
-	seen := sets.New[client.ObjectKey]()
+	seen, ready := sets.New[client.ObjectKey](), 0
 	for i := range list.Items {
 		mc := &list.Items[i]
 		seen.Insert(client.ObjectKeyFromObject(mc))
@@ -61,12 +61,18 @@ func (n *narrator) look(ctx context.Context) error {
 		if err := n.status(ctx, mc); err != nil {
 			return err
 		}
+		if meta.IsStatusConditionTrue(mc.Status.Conditions, cachev1.ConditionReady) {
+			ready++
+		}
 	}
 	for key := range n.state {
 		if !seen.Has(key) {
 			n.line("Memcached %s is gone", key)
 			delete(n.state, key)
 		}
+	}
+	if ready > 0 && ready == len(list.Items) {
+		n.once("all is ready; Ctrl-C ends it, or change something and see")
 	}
 	return nil
 }
@@ -130,7 +136,6 @@ func (n *narrator) invite(ctx context.Context, mc *cachev1.Memcached) error {
 	}
 	fmt.Printf("  scale it:    KUBECONFIG=%s %s scale -n %s memcached/%s --replicas=%d\n",
 		os.Getenv("KUBECONFIG"), n.kubectl, mc.Namespace, mc.Name, mc.Spec.Size+2)
-	fmt.Println("  end it:      Ctrl-C")
 	return nil
 }
 
