@@ -109,41 +109,46 @@ func (v view) podsRefused() *problem {
 	}
 }
 
-// pullFailures are the reasons that a kubelet gives while it can't get an image. It alternates between some of them,
-// with messages that differ, so neither is quoted.
-var pullFailures = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
+// What a kubelet says of a container that it can't get the image for, or that it can't start. It alternates between some
+// of these, with messages that differ, so the messages are not quoted.
+var (
+	pullFailures  = []string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
+	startFailures = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+)
 
 func (v view) imagePullFailed() *problem {
-	for _, pod := range v.pods {
-		for _, container := range pod.Status.ContainerStatuses {
-			if waiting := container.State.Waiting; waiting != nil && slices.Contains(pullFailures, waiting.Reason) {
-				return &problem{
-					reason: cachev1.ReasonImagePullFailed,
-					message: fmt.Sprintf("pod %q can't pull the image %q: check the image's name, the registry, and spec.imagePullSecrets",
-						pod.Name, container.Image),
-				}
-			}
-		}
+	pod, container := v.waiting(pullFailures)
+	if container == nil {
+		return nil
 	}
-	return nil
+	return &problem{
+		reason:  cachev1.ReasonImagePullFailed,
+		message: fmt.Sprintf("pod %q can't pull the image %q: check the image's name, the registry, and spec.imagePullSecrets", pod, container.Image),
+	}
 }
 
-// startFailures are the reasons that a kubelet gives while it can't start a container.
-var startFailures = []string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
-
 func (v view) containerStartFailed() *problem {
-	for _, pod := range v.pods {
-		for _, container := range pod.Status.ContainerStatuses {
-			if waiting := container.State.Waiting; waiting != nil && slices.Contains(startFailures, waiting.Reason) {
-				return &problem{
-					reason: cachev1.ReasonContainerStartFailed,
-					message: fmt.Sprintf("container %q of pod %q can't be started (%s): see kubectl describe pod",
-						container.Name, pod.Name, waiting.Reason),
-				}
+	pod, container := v.waiting(startFailures)
+	if container == nil {
+		return nil
+	}
+	return &problem{
+		reason:  cachev1.ReasonContainerStartFailed,
+		message: fmt.Sprintf("container %q of pod %q can't be started (%s): see kubectl describe pod", container.Name, pod, container.State.Waiting.Reason),
+	}
+}
+
+// waiting finds the first container that waits for one of these reasons, and the name of its pod.
+func (v view) waiting(reasons []string) (pod string, container *corev1.ContainerStatus) {
+	for i := range v.pods {
+		statuses := v.pods[i].Status.ContainerStatuses
+		for j := range statuses {
+			if waiting := statuses[j].State.Waiting; waiting != nil && slices.Contains(reasons, waiting.Reason) {
+				return v.pods[i].Name, &statuses[j]
 			}
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // crashLooping: a container that has ended once, as after a reboot of its node, is only starting again.
