@@ -301,12 +301,17 @@ func serves(t *testing.T, namespace, name string, size int) map[string]string {
 		} {
 			g.Expect(meta.IsStatusConditionTrue(mc.Status.Conditions, kind)).To(gomega.Equal(want), kind)
 		}
-		endpoint = mc.Status.Endpoint
-		g.Expect(slices.IsSorted(mc.Status.Nodes)).To(gomega.BeTrue(), "%v", mc.Status.Nodes)
+		// The status may be that of a moment ago, so what it describes must have come to rest too.
+		deployment := get(g, namespace, name, &appsv1.Deployment{})
+		g.Expect(deployment.Status.ObservedGeneration).To(gomega.Equal(deployment.Generation))
 		clear(ips)
-		for _, node := range mc.Status.Nodes {
-			ips[node] = get(g, namespace, node, &corev1.Pod{}).Status.PodIP
+		for _, pod := range podsOf(t, namespace, name) {
+			if pod.DeletionTimestamp.IsZero() {
+				ips[pod.Name] = pod.Status.PodIP
+			}
 		}
+		g.Expect(mc.Status.Nodes).To(gomega.HaveExactElements(slices.Sorted(maps.Keys(ips))))
+		endpoint = mc.Status.Endpoint
 
 		// DNS follows a little later.
 		host, _, err := net.SplitHostPort(endpoint)
