@@ -124,7 +124,7 @@ else
 endif
 
 test-cluster: root cluster-tools build ## Test the local cluster itself, and make run. Ends a local cluster that runs.
-	go test -tags cluster -count=1 -timeout 20m -p 1 ./hack/localcluster ./hack/run
+	go test -v -tags cluster -count=1 -timeout 20m -p 1 ./hack/localcluster ./hack/run
 
 memcacheclient:
 	go build -trimpath -ldflags '-s -w' -o $(LOCALBIN)/e2e/memcacheclient ./test/e2e/memcacheclient

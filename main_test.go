@@ -58,7 +58,7 @@ func TestTheManagerAndItsAPIServer(t *testing.T) {
 	// The manager reaches the API server by a wire of its own, which can be cut.
 	wire := &wire{to: strings.TrimPrefix(config.Host, "https://")}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	contents := strings.Replace(string(environment.KubeConfig), wire.to, wire.plugIn(t), 1)
+	contents := strings.Replace(string(environment.KubeConfig), wire.to, wire.listen(t), 1)
 	if err = os.WriteFile(kubeconfig, []byte(contents), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +113,7 @@ func TestTheManagerAndItsAPIServer(t *testing.T) {
 		}
 
 		ctx, cancel := context.WithCancel(context.Background())
+		t.Cleanup(cancel)
 		ended := make(chan error, 1)
 		go func() { ended <- run(ctx, given) }()
 		create("before")
@@ -125,7 +126,7 @@ func TestTheManagerAndItsAPIServer(t *testing.T) {
 			t.Fatalf("the manager ended while the API server was away: %v", err)
 		case <-time.After(time.Minute):
 		}
-		wire.plugIn(t)
+		wire.mend()
 		served("meanwhile")
 		create("after")
 		served("after")
@@ -137,54 +138,48 @@ func TestTheManagerAndItsAPIServer(t *testing.T) {
 	})
 }
 
-// wire passes TCP connections on to an address, until it is cut.
+// wire passes TCP connections on to an address, unless it is cut.
 type wire struct {
 	to string
 
-	mutex    sync.Mutex
-	from     string // chosen when it is plugged in first
-	listener net.Listener
-	isCut    bool
-	ends     []net.Conn
+	mutex sync.Mutex
+	isCut bool
+	ends  []net.Conn
 }
 
-// plugIn lets connections through, and returns the address to connect to, which stays the same.
-func (w *wire) plugIn(t *testing.T) string {
+// listen returns the address to connect to.
+func (w *wire) listen(t *testing.T) string {
 	t.Helper()
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if w.from == "" {
-		w.from = "127.0.0.1:0"
-	}
-	listener, err := net.Listen("tcp", w.from)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.from, w.listener, w.isCut = listener.Addr().String(), listener, false
-	t.Cleanup(w.cut)
+	t.Cleanup(func() {
+		w.cut()
+		_ = listener.Close()
+	})
 	go func() {
 		for {
 			near, err := listener.Accept()
 			if err != nil {
-				return // cut
+				return // closed
 			}
 			w.connect(near)
 		}
 	}()
-	return w.from
+	return listener.Addr().String()
 }
 
 func (w *wire) connect(near net.Conn) {
-	far, err := net.Dial("tcp", w.to)
-	if err != nil {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.isCut {
 		_ = near.Close()
 		return
 	}
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if w.isCut { // since it was accepted
+	far, err := net.Dial("tcp", w.to)
+	if err != nil {
 		_ = near.Close()
-		_ = far.Close()
 		return
 	}
 	w.ends = append(w.ends, near, far)
@@ -196,14 +191,20 @@ func (w *wire) connect(near net.Conn) {
 	}
 }
 
-// cut ends all connections, and refuses new ones.
+// cut ends all connections, and lets no new one through until it is mended. Who connects is hung up on: to close the
+// listener would give its port to somebody else.
 func (w *wire) cut() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	_ = w.listener.Close()
 	w.isCut = true
 	for _, end := range w.ends {
 		_ = end.Close()
 	}
 	w.ends = nil
+}
+
+func (w *wire) mend() {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.isCut = false
 }
