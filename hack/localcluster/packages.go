@@ -7,7 +7,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
@@ -58,7 +60,29 @@ func installPackages(ctx context.Context) error {
 	if err := aptGet(ctx, "update"); err != nil {
 		return err
 	}
-	return aptGet(ctx, append([]string{"install", "--yes", "--no-install-recommends"}, missing...)...)
+	return withoutServices(func() error {
+		return aptGet(ctx, append([]string{"install", "--yes", "--no-install-recommends"}, missing...)...)
+	})
+}
+
+// servicePolicy is what Debian's packages ask before they start a service.
+const servicePolicy = "/usr/sbin/policy-rc.d"
+
+// withoutServices keeps what is installed from starting: it is memcached's binary that is wanted, not a memcached on this
+// machine. A policy that the machine has already is left alone.
+func withoutServices(install func() error) error {
+	policy, err := os.OpenFile(servicePolicy, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return install()
+	}
+	if err != nil {
+		return fmt.Errorf("forbidding services to start: %w", err)
+	}
+	_, err = policy.WriteString("#!/bin/sh\nexit 101 # forbidden\n")
+	if err = errors.Join(err, policy.Close()); err != nil {
+		return errors.Join(fmt.Errorf("forbidding services to start: %w", err), os.Remove(servicePolicy))
+	}
+	return errors.Join(install(), os.Remove(servicePolicy))
 }
 
 func aptGet(ctx context.Context, args ...string) error {
