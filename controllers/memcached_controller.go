@@ -86,8 +86,10 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	children := settling{handler.EnqueueRequestsFromMapFunc(ownerOf), r.Settle}
 	return ctrl.NewControllerManagedBy(mgr).
+		For(&cachev1.Memcached{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		// Our own status writes wake us too: a pass that didn't see the last one yet may have left a wrong one standing.
-		For(&cachev1.Memcached{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&cachev1.Memcached{}, settling{&handler.EnqueueRequestForObject{}, r.Settle},
+			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&appsv1.Deployment{}, children).
 		Watches(&corev1.Service{}, children).
 		WatchesMetadata(&appsv1.ReplicaSet{}, children).

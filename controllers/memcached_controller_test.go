@@ -125,7 +125,10 @@ func TestManualEditsAreHealed(t *testing.T) {
 		"service selector": {&corev1.Service{}, editService(func(s *corev1.Service) { s.Spec.Selector = map[string]string{"app": "nginx"} })},
 		"service port":     {&corev1.Service{}, editService(func(s *corev1.Service) { s.Spec.Ports[0].Port = 80 })},
 		"container port":   {&appsv1.Deployment{}, editDeployment(func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort = 80 })},
-		"one label":        {&corev1.Service{}, editService(func(s *corev1.Service) { s.Labels["app.kubernetes.io/component"] = "database" })},
+		"a key twice in a list": {&appsv1.Deployment{}, editDeployment(func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}
+		})},
+		"one label": {&corev1.Service{}, editService(func(s *corev1.Service) { s.Labels["app.kubernetes.io/component"] = "database" })},
 		"the cache's label": {&appsv1.Deployment{}, editDeployment(func(d *appsv1.Deployment) {
 			delete(d.Labels, "app.kubernetes.io/managed-by")
 		})},
@@ -237,8 +240,11 @@ func TestForeignObjectsOfTheSameNameAreLeftAlone(t *testing.T) {
 		stranger func() client.Object
 		dress    func(client.Object)
 	}{
-		"Deployment without labels":                     {deployment, unlabelled},
-		"Deployment with all our labels":                {deployment, labelled},
+		"Deployment without labels":      {deployment, unlabelled},
+		"Deployment with all our labels": {deployment, labelled},
+		"Deployment with a key twice in a list": {deployment, func(o client.Object) {
+			o.(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}}
+		}},
 		"Deployment that another Memcached controls":    {deployment, controlled},
 		"Service without labels":                        {service, unlabelled},
 		"Service with all our labels":                   {service, labelled},
@@ -349,6 +355,46 @@ func TestOnlyPodsOfOurReplicaSetsCount(t *testing.T) {
 	}
 }
 
+func TestStatusEditedByHandIsWrittenAnew(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	startOperator(t, namespace)
+	mc := create(t, namespace, cachev1.MemcachedSpec{Size: 1})
+	settled(t, mc)
+	want := get(t, gomega.NewWithT(t), namespace, "cart", mc).Status.DeepCopy()
+
+	edited := get(t, gomega.NewWithT(t), namespace, "cart", mc)
+	edited.Status.Nodes = []string{"nonsense"}
+	edited.Status.Conditions = append(edited.Status.Conditions, metav1.Condition{
+		Type: "Nonsense", Status: metav1.ConditionTrue, Reason: "ByHand", LastTransitionTime: metav1.Now(),
+	})
+	if err := testClient.Status().Update(t.Context(), edited); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(g gomega.Gomega) {
+		g.Expect(cmp.Diff(*want, get(t, g, namespace, "cart", &cachev1.Memcached{}).Status)).To(gomega.BeEmpty())
+	})
+}
+
+func TestAPodCountsWhateverLabelsItLostThatDoNotSelectIt(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	startOperator(t, namespace)
+	mc := create(t, namespace, cachev1.MemcachedSpec{Size: 1})
+	settled(t, mc)
+	pod := addPods(t, get(t, gomega.NewWithT(t), namespace, "cart", &appsv1.Deployment{}), "cart-a")[0]
+	counts := func(g gomega.Gomega) {
+		g.Expect(get(t, g, namespace, "cart", mc).Status.Nodes).To(gomega.Equal([]string{"cart-a"}))
+	}
+	eventually(t, counts)
+	before := pod.DeepCopy()
+	delete(pod.Labels, "app.kubernetes.io/managed-by")
+	if err := testClient.Patch(t.Context(), pod, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+	stays(t, counts)
+}
+
 func TestScalingToZero(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -402,6 +448,7 @@ func TestImagePolicyAcrossAnUpgradeOfTheOperator(t *testing.T) {
 			func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image, d.Labels = "nginx", nil },
 			func(d *appsv1.Deployment) { d.Annotations["cache.example.com/image"] = "nginx" },
 			func(d *appsv1.Deployment) { delete(d.Annotations, "cache.example.com/image") },
+			func(d *appsv1.Deployment) { d.ManagedFields = []metav1.ManagedFieldsEntry{{}} },
 		} {
 			want := get(t, gomega.NewWithT(t), namespace, "cart", &appsv1.Deployment{})
 			edited := want.DeepCopy()

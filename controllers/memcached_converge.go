@@ -93,21 +93,23 @@ func apply[O object, C applyConfiguration[C]](ctx context.Context, r *MemcachedR
 	var none O
 	kind, name := *desired.GetKind(), *desired.GetName()
 	options := []client.ApplyOption{client.FieldOwner(Name)}
+	var illegible error
 	// Where there was nothing there is nothing to force. Who came in between with other values is met as a conflict.
 	if live != none {
-		owned, err := extract(live, Name)
-		if err != nil {
-			return fmt.Errorf("reading the fields we own of %s %q: %w", kind, name, err)
-		}
-		if equality.Semantic.DeepEqual(owned, desired) {
+		var owned C
+		owned, illegible = extract(live, Name)
+		if illegible == nil && equality.Semantic.DeepEqual(owned, desired) {
 			return nil
 		}
 		desired.WithUID(live.GetUID()) // refused for an object that took the place of this one
 		options = append(options, client.ForceOwnership)
 	}
 
-	err := r.Apply(ctx, desired, options...)
-	if live != none && fieldsRefused(err) {
+	var err error
+	if illegible == nil {
+		err = r.Apply(ctx, desired, options...)
+	}
+	if illegible != nil || live != none && fieldsRefused(err) {
 		err = r.overrule(ctx, live.DeepCopyObject().(O), desired)
 	}
 	switch {
@@ -144,7 +146,8 @@ func causes(err error) []metav1.StatusCause {
 }
 
 // overrule makes the live object's spec exactly the desired one. An apply leaves alone what others added, and is refused if
-// that doesn't go with ours, such as a second port of the same name after someone edited the number of the first.
+// that doesn't go with ours, such as a second port of the same name after someone edited the number of the first. And what
+// others added may be illegible: a list that has the same key twice tells nobody which entry is whose.
 func (r *MemcachedReconciler) overrule(ctx context.Context, live client.Object, desired runtime.ApplyConfiguration) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired)
 	if err != nil {

@@ -30,10 +30,8 @@ func (r *MemcachedReconciler) observe(ctx context.Context, mc *cachev1.Memcached
 	if observed.Service, err = find(ctx, r, mc, &corev1.Service{}); err != nil {
 		return observed, fmt.Errorf("reading Service %q: %w", mc.Name, err)
 	}
-	if observed.KeptImage, err = resources.KeptImage(observed.Deployment, Name); err != nil {
-		return observed, err
-	}
 	if observed.Deployment != nil && metav1.IsControlledBy(observed.Deployment, mc) {
+		observed.KeptImage = resources.KeptImage(observed.Deployment, Name)
 		if observed.Pods, err = r.podsOf(ctx, observed.Deployment); err != nil {
 			return observed, fmt.Errorf("reading the pods of Deployment %q: %w", mc.Name, err)
 		}

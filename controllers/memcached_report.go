@@ -22,12 +22,12 @@ import (
 // tells of something that the status doesn't show.
 func (r *MemcachedReconciler) report(ctx context.Context, mc *cachev1.Memcached, current cachev1.MemcachedStatus) error {
 	before := mc.DeepCopy()
-	conditions := mc.Status.Conditions
-	for _, condition := range current.Conditions {
-		meta.SetStatusCondition(&conditions, condition) // keeps the time of the last transition
+	for i := range current.Conditions {
+		conditions := mc.Status.Conditions
+		meta.SetStatusCondition(&conditions, current.Conditions[i]) // keeps the time of the last transition
+		current.Conditions[i] = *meta.FindStatusCondition(conditions, current.Conditions[i].Type)
 	}
 	mc.Status = current
-	mc.Status.Conditions = conditions
 	if equality.Semantic.DeepEqual(before.Status, mc.Status) {
 		return nil
 	}

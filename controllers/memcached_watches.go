@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,13 +28,16 @@ import (
 // that matter. It watches the named namespaces, or all if none is named.
 func CacheOptions(namespaces []string) cache.Options {
 	ours := labels.SelectorFromSet(labels.Set{resources.ManagedByLabel: resources.ManagedBy})
+	// Pods and ReplicaSets are found by the labels that they are selected by: without those they aren't of a Memcached any more.
+	selected, err := labels.Parse(resources.AnySelector)
+	utilruntime.Must(err) // a constant
 	options := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&appsv1.Deployment{}: {Label: ours, Transform: keepOwnManagedFields},
 			&corev1.Service{}:    {Label: ours, Transform: keepOwnManagedFields},
-			&appsv1.ReplicaSet{}: {Label: ours},
-			&corev1.Pod{}:        {Label: ours, Transform: trimPod},
+			&appsv1.ReplicaSet{}: {Label: selected},
+			&corev1.Pod{}:        {Label: selected, Transform: trimPod},
 		},
 	}
 	if len(namespaces) > 0 {

@@ -33,6 +33,10 @@ func main() {
 		return nil
 	})
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "bundle: argument %q is not a flag: see --help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	request.Channels = strings.Split(*channels, ",")
 	if *pin {
 		request.Digest = bundle.Digest

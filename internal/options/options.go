@@ -5,6 +5,7 @@
 package options
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -67,6 +69,7 @@ func Parse(args []string, getenv func(string) string) (Options, error) {
 		"The namespace of the leader's Lease. Default: that of the manager's pod; needed where it runs outside a cluster.")
 	options.Log.BindFlags(flags)
 
+	var envErr error // told after what the flags have to say, which may be a call for help
 	// The defaults outlast an API server that is away for a minute: OpenShift's figures for operators.
 	for _, duration := range []struct {
 		target   *time.Duration
@@ -82,9 +85,10 @@ func Parse(args []string, getenv func(string) string) (Options, error) {
 		if text := getenv(duration.variable); text != "" {
 			value, err := time.ParseDuration(text)
 			if err != nil {
-				return Options{}, fmt.Errorf("environment variable %s is %q: give a duration such as %q", duration.variable, text, duration.value)
+				envErr = fmt.Errorf("environment variable %s is %q: give a duration such as %q", duration.variable, text, duration.value)
+			} else {
+				duration.value = value
 			}
-			duration.value = value
 		}
 		flags.DurationVar(duration.target, duration.flag, duration.value,
 			fmt.Sprintf("%s Environment variable: %s.", duration.usage, duration.variable))
@@ -94,8 +98,10 @@ func Parse(args []string, getenv func(string) string) (Options, error) {
 	if errors.Is(err, flag.ErrHelp) {
 		flags.SetOutput(os.Stdout)
 		flags.PrintDefaults()
+		fmt.Printf("Environment:\n  %s\n\tThe memcached image for resources that don't name one. Required.\n"+
+			"  %s\n\tThe namespaces to watch, comma-separated; none: all.\n", RelatedImageMemcached, WatchNamespace)
 	}
-	if err != nil {
+	if err = cmp.Or(err, envErr); err != nil {
 		return Options{}, err
 	}
 	if flags.NArg() > 0 {
@@ -121,6 +127,9 @@ func (o Options) validate() error {
 	if o.MemcachedImage == "" {
 		return fmt.Errorf("environment variable %s is empty: name the memcached image for resources that don't name one, "+
 			"such as docker.io/library/memcached:1.6.45", RelatedImageMemcached)
+	}
+	if strings.ContainsFunc(o.MemcachedImage, unicode.IsSpace) {
+		return fmt.Errorf("environment variable %s is %q: an image reference has no white space", RelatedImageMemcached, o.MemcachedImage)
 	}
 	for _, name := range o.Namespaces {
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {

@@ -74,9 +74,10 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		environment map[string]string
 		want        []string
 	}{
-		"no memcached image":      {environment: map[string]string{RelatedImageMemcached: ""}, want: []string{RelatedImageMemcached, "empty", "memcached:1.6.45"}},
-		"a namespace with spaces": {environment: map[string]string{WatchNamespace: "shop,my shop"}, want: []string{WatchNamespace, `"my shop"`}},
-		"a duration without unit": {environment: map[string]string{LeaseDuration: "137"}, want: []string{LeaseDuration, `"137"`, `"2m17s"`}},
+		"no memcached image":             {environment: map[string]string{RelatedImageMemcached: ""}, want: []string{RelatedImageMemcached, "empty", "memcached:1.6.45"}},
+		"a memcached image with a space": {environment: map[string]string{RelatedImageMemcached: "memcached :1"}, want: []string{RelatedImageMemcached, `"memcached :1"`, "white space"}},
+		"a namespace with spaces":        {environment: map[string]string{WatchNamespace: "shop,my shop"}, want: []string{WatchNamespace, `"my shop"`}},
+		"a duration without unit":        {environment: map[string]string{LeaseDuration: "137"}, want: []string{LeaseDuration, `"137"`, `"2m17s"`}},
 		"a lease that ends before its renewal": {
 			environment: map[string]string{LeaseDuration: "30s"},
 			want:        []string{"lease duration > renew deadline", "30s", "1m47s"},

@@ -5,9 +5,10 @@ package resources
 
 import (
 	"cmp"
-	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	cachev1 "github.com/example-inc/memcached-operator/api/v1"
@@ -19,27 +20,25 @@ import (
 const imageAnnotation = "cache.example.com/image"
 
 // KeptImage is the image that imagePolicy Keep keeps: the one that the field owner chose for this Deployment. What others
-// made of it doesn't count, or else an edit of the image would never be healed. It is empty where there is no Deployment.
-func KeptImage(deployment *appsv1.Deployment, fieldOwner string) (string, error) {
-	if deployment == nil {
-		return "", nil
-	}
+// made of it doesn't count, or else an edit of the image would never be healed; but where it can't be told who wrote what,
+// what stands there is kept, since to choose anew would empty the caches. It is empty where nothing is to be kept.
+func KeptImage(deployment *appsv1.Deployment, fieldOwner string) string {
 	owned, err := appsv1ac.ExtractDeployment(deployment, fieldOwner)
-	if err != nil {
-		return "", fmt.Errorf("reading the fields we own of Deployment %q: %w", deployment.Name, err)
+	if err != nil || !slices.ContainsFunc(deployment.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == fieldOwner }) {
+		return cmp.Or(deployment.Annotations[imageAnnotation], RunningImage(deployment))
 	}
 	if kept := owned.Annotations[imageAnnotation]; kept != "" {
-		return kept, nil
+		return kept
 	}
 	if owned.Spec == nil || owned.Spec.Template == nil || owned.Spec.Template.Spec == nil {
-		return "", nil
+		return ""
 	}
 	for _, container := range owned.Spec.Template.Spec.Containers {
 		if *container.Name == containerName && container.Image != nil {
-			return *container.Image, nil
+			return *container.Image
 		}
 	}
-	return "", nil
+	return ""
 }
 
 // RunningImage is the image in the Deployment's pod template, whoever wrote it.

@@ -23,6 +23,9 @@ func SelectorLabels(name string) map[string]string {
 	}
 }
 
+// AnySelector selects the pods of all Memcacheds, in text form.
+const AnySelector = "app=memcached," + OwnerLabel
+
 // labels go on every object and pod of the named Memcached. A new value here replaces every pod of every
 // Memcached, so nothing that differs from one release to the next belongs here.
 func labels(name string) map[string]string {

@@ -25,7 +25,7 @@ type Observed struct {
 	// Deployment and Service bear the name of the Memcached, whoever they belong to; nil where there is none.
 	Deployment *appsv1.Deployment
 	Service    *corev1.Service
-	// KeptImage is what resources.KeptImage says of the Deployment.
+	// KeptImage is what resources.KeptImage says of the Deployment, empty where there is none of ours.
 	KeptImage string
 	// Pods are the Memcached's own, in any order, whatever their phase.
 	Pods []corev1.Pod
