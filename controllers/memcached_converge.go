@@ -92,26 +92,24 @@ func apply[O object, C applyConfiguration[C]](ctx context.Context, r *MemcachedR
 ) error {
 	var none O
 	kind, name := *desired.GetKind(), *desired.GetName()
-	options := []client.ApplyOption{client.FieldOwner(Name)}
-	var illegible error
-	// Where there was nothing there is nothing to force. Who came in between with other values is met as a conflict.
-	if live != none {
-		var owned C
-		owned, illegible = extract(live, Name)
+	var err error
+	if live == none {
+		// Not forced: who came in between with other values is met as a conflict.
+		err = r.Apply(ctx, desired, client.FieldOwner(Name))
+	} else {
+		owned, illegible := extract(live, Name)
 		if illegible == nil && equality.Semantic.DeepEqual(owned, desired) {
 			return nil
 		}
 		desired.WithUID(live.GetUID()) // refused for an object that took the place of this one
-		options = append(options, client.ForceOwnership)
+		if illegible == nil {
+			err = r.Apply(ctx, desired, client.FieldOwner(Name), client.ForceOwnership)
+		}
+		if illegible != nil || fieldsRefused(err) {
+			err = r.overrule(ctx, live.DeepCopyObject().(O), desired)
+		}
 	}
 
-	var err error
-	if illegible == nil {
-		err = r.Apply(ctx, desired, options...)
-	}
-	if illegible != nil || live != none && fieldsRefused(err) {
-		err = r.overrule(ctx, live.DeepCopyObject().(O), desired)
-	}
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return nil // mc goes with its namespace
