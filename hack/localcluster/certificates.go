@@ -55,7 +55,8 @@ func newAuthority() (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the authority's key: %w", err)
 	}
-	template, err := newCertificate(pkix.Name{CommonName: nodeName})
+	// Not the name of the servers: OpenSSL takes a certificate whose issuer has its own name for one that signed itself.
+	template, err := newCertificate(pkix.Name{CommonName: nodeName + "-ca"})
 	if err != nil {
 		return nil, err
 	}

@@ -97,7 +97,7 @@ func TestClusterLivesAndLeavesNothing(t *testing.T) {
 	mustRun(t, "down")
 	t.Run("with starts a cluster, passes on the exit code and stops the cluster", func(t *testing.T) {
 		err := localcluster(t, "with", "--", "sh", "-c",
-			`test -s "$KUBECONFIG" && test -s "$LOCALCLUSTER_AUDIT_LOG" && test -n "$LOCALCLUSTER_REGISTRY" && exit 7`).Run()
+			`test -s "$KUBECONFIG" && test -s "$LOCALCLUSTER_AUDIT_LOG" && test -n "$LOCALCLUSTER_REGISTRY" && test -s "$LOCALCLUSTER_CA" && exit 7`).Run()
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || exit.ExitCode() != 7 {
 			t.Errorf("got %v, want the command's exit code 7", err)

@@ -14,7 +14,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -30,7 +29,7 @@ type component struct {
 var infrastructure = []component{
 	{
 		name:  registryCommand,
-		ready: answers("http://" + registryAddress + "/v2/"),
+		ready: answers("https://" + registryAddress + "/v2/"),
 	},
 	{
 		name:  "containerd",
@@ -64,11 +63,11 @@ var apiServer = component{
 		"--audit-log-path=" + auditLog,
 		"--audit-policy-file=" + configDir + "/audit-policy.yaml",
 		"--authorization-mode=Node,RBAC",
-		"--client-ca-file=" + pkiDir + "/ca.crt",
+		"--client-ca-file=" + authorityFile,
 		// OwnerReferencesPermissionEnforcement is on in OpenShift, so the operator has to live with it.
 		"--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
 		"--etcd-servers=http://127.0.0.1:2379",
-		"--kubelet-certificate-authority=" + pkiDir + "/ca.crt",
+		"--kubelet-certificate-authority=" + authorityFile,
 		"--kubelet-client-certificate=" + pkiDir + "/kubelet-client.crt",
 		"--kubelet-client-key=" + pkiDir + "/kubelet-client.key",
 		"--kubelet-preferred-address-types=InternalIP",
@@ -76,7 +75,7 @@ var apiServer = component{
 		"--proxy-client-key-file=" + pkiDir + "/front-proxy.key",
 		// The authority is that of all clients, so the name tells which one may speak for others.
 		"--requestheader-allowed-names=front-proxy-client",
-		"--requestheader-client-ca-file=" + pkiDir + "/ca.crt",
+		"--requestheader-client-ca-file=" + authorityFile,
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-username-headers=X-Remote-User",
@@ -98,14 +97,14 @@ var apiClients = []component{
 			"--authentication-kubeconfig=" + kubeconfigOf("kube-controller-manager"),
 			"--authorization-kubeconfig=" + kubeconfigOf("kube-controller-manager"),
 			"--bind-address=" + nodeAddress,
-			"--cluster-signing-cert-file=" + pkiDir + "/ca.crt",
+			"--cluster-signing-cert-file=" + authorityFile,
 			"--cluster-signing-key-file=" + pkiDir + "/ca.key",
 			// Its many controllers begin with a request for a token each; the default would make them queue for seconds.
 			"--kube-api-burst=400",
 			"--kube-api-qps=200",
 			"--kubeconfig=" + kubeconfigOf("kube-controller-manager"),
 			"--leader-elect=false",
-			"--root-ca-file=" + pkiDir + "/ca.crt",
+			"--root-ca-file=" + authorityFile,
 			"--service-account-private-key-file=" + pkiDir + "/service-accounts.key",
 			"--tls-cert-file=" + pkiDir + "/serving.crt",
 			"--tls-private-key-file=" + pkiDir + "/serving.key",
@@ -170,7 +169,7 @@ func answers(url string) func(context.Context) error {
 
 // clusterTransport trusts the cluster's authority and goes straight to the node, whatever proxy the machine uses.
 func clusterTransport() (*http.Transport, error) {
-	ca, err := os.ReadFile(filepath.Join(pkiDir, "ca.crt"))
+	ca, err := os.ReadFile(authorityFile)
 	if err != nil {
 		return nil, fmt.Errorf("reading the cluster's authority: %w", err)
 	}

@@ -32,6 +32,7 @@ const dnsManifest = "config/coredns.yaml"
 
 // configValues is what the templates may refer to.
 var configValues = map[string]string{
+	"AuthorityFile":     authorityFile,
 	"ClusterDomain":     clusterDomain,
 	"CgroupName":        cgroupName,
 	"ConfigDir":         configDir,

@@ -11,6 +11,8 @@ import "net/netip"
 const (
 	stateDir = "/var/lib/memcached-localcluster"
 
+	// authorityFile is the certificate that all of the cluster's servers are trusted by, the registry among them.
+	authorityFile   = pkiDir + "/ca.crt"
 	adminKubeconfig = stateDir + "/admin.kubeconfig"
 	auditLog        = logDir + "/audit.log"
 	configDir       = stateDir + "/config"

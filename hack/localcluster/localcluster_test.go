@@ -276,6 +276,7 @@ func TestMirrorRequestsAreServedUnderTheUpstreamName(t *testing.T) {
 		"/v2/library/memcached/manifests/1?ns=docker.io": "/v2/docker.io/library/memcached/manifests/1",
 		"/v2/docker.io/library/memcached/manifests/1":    "/v2/docker.io/library/memcached/manifests/1",
 		"/v2/?ns=docker.io":                              "/v2/",
+		"/v2/plain/manifests/1?ns=" + registryAddress:    "/v2/plain/manifests/1",
 	} {
 		t.Run(request, func(t *testing.T) {
 			var got string

@@ -30,8 +30,9 @@ const usage = `Usage: localcluster [--bin DIR] COMMAND
   push IMAGE=BINARY …    make an image of a static binary and push it under its upstream name
   status                 say what runs and what doesn't
 
-COMMAND gets KUBECONFIG, LOCALCLUSTER_REGISTRY (plain HTTP; push as $LOCALCLUSTER_REGISTRY/HOST/NAME what pods pull as
-HOST/NAME) and LOCALCLUSTER_AUDIT_LOG (a file).
+COMMAND gets KUBECONFIG, LOCALCLUSTER_REGISTRY (push as $LOCALCLUSTER_REGISTRY/HOST/NAME what pods pull as HOST/NAME),
+LOCALCLUSTER_CA (a file, with the certificate of the authority that the registry is trusted by) and
+LOCALCLUSTER_AUDIT_LOG (a file).
 
 `
 

@@ -68,6 +68,7 @@ func runIn(command []string, signals <-chan os.Signal) (code int, err error) {
 		"KUBECONFIG="+adminKubeconfig,
 		"LOCALCLUSTER_AUDIT_LOG="+auditLog,
 		"LOCALCLUSTER_REGISTRY="+registryAddress,
+		"LOCALCLUSTER_CA="+authorityFile,
 		// No proxy is a way to the cluster.
 		"NO_PROXY="+strings.Trim(os.Getenv("NO_PROXY")+","+clusterCIDR, ","),
 	)
