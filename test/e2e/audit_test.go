@@ -21,6 +21,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example-inc/memcached-operator/test/e2e/framework"
 )
 
 // What the operator asked of the API server stands in the API server's audit log, which the local cluster has.
@@ -222,26 +224,26 @@ func rightsOfOperator() ([]string, error) {
 	}
 	var rules []rbacv1.PolicyRule
 	var clusterBindings rbacv1.ClusterRoleBindingList
-	if err := testClient.List(ctx, &clusterBindings); err != nil {
+	if err := framework.Client.List(ctx, &clusterBindings); err != nil {
 		return nil, err
 	}
 	for _, binding := range clusterBindings.Items {
 		if slices.ContainsFunc(binding.Subjects, isOperator) {
 			var role rbacv1.ClusterRole
-			if err := testClient.Get(ctx, client.ObjectKey{Name: binding.RoleRef.Name}, &role); err != nil {
+			if err := framework.Client.Get(ctx, client.ObjectKey{Name: binding.RoleRef.Name}, &role); err != nil {
 				return nil, err
 			}
 			rules = append(rules, role.Rules...)
 		}
 	}
 	var bindings rbacv1.RoleBindingList
-	if err := testClient.List(ctx, &bindings); err != nil {
+	if err := framework.Client.List(ctx, &bindings); err != nil {
 		return nil, err
 	}
 	for _, binding := range bindings.Items {
 		if slices.ContainsFunc(binding.Subjects, isOperator) {
 			var role rbacv1.Role
-			if err := testClient.Get(ctx, client.ObjectKey{Namespace: binding.Namespace, Name: binding.RoleRef.Name}, &role); err != nil {
+			if err := framework.Client.Get(ctx, client.ObjectKey{Namespace: binding.Namespace, Name: binding.RoleRef.Name}, &role); err != nil {
 				return nil, err
 			}
 			rules = append(rules, role.Rules...)

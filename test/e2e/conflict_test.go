@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1 "github.com/example-inc/memcached-operator/api/v1"
+	"github.com/example-inc/memcached-operator/test/e2e/framework"
 )
 
 const (
@@ -35,8 +36,8 @@ func TestStrangersOfTheSameNameAreLeftAlone(t *testing.T) {
 	controlled := func(t *testing.T, o client.Object) {
 		t.Helper()
 		labelled(t, o)
-		apply(t, o.GetNamespace(), memcached("other", "{size: 0}"))
-		other := get(gomega.NewWithT(t), o.GetNamespace(), "other", &cachev1.Memcached{})
+		framework.Apply(t, o.GetNamespace(), framework.Memcached("other", "{size: 0}"))
+		other := framework.Get(gomega.NewWithT(t), o.GetNamespace(), "other", &cachev1.Memcached{})
 		o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(other, cachev1.GroupVersion.WithKind("Memcached"))})
 	}
 	tests := map[string]struct {
@@ -53,7 +54,7 @@ func TestStrangersOfTheSameNameAreLeftAlone(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			namespace := newNamespace(t)
+			namespace := framework.NewNamespace(t)
 			stranger, kind := test.stranger, "Service"
 			stranger.SetName("cart")
 			stranger.SetNamespace(namespace)
@@ -65,48 +66,48 @@ func TestStrangersOfTheSameNameAreLeftAlone(t *testing.T) {
 				theirs := map[string]string{"app": "theirs"}
 				maps.Copy(theirs, stranger.Labels)
 				stranger.Spec.Selector = &metav1.LabelSelector{MatchLabels: theirs}
-				stranger.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: theirs}, Spec: clientPodSpec()}
+				stranger.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: theirs}, Spec: framework.ClientPodSpec()}
 			case *corev1.Service:
 				stranger.Spec.Ports = []corev1.ServicePort{{Port: 80}}
 				stranger.Spec.Selector = map[string]string{"app": "theirs"}
 			}
-			if err := testClient.Create(t.Context(), stranger); err != nil {
+			if err := framework.Client.Create(t.Context(), stranger); err != nil {
 				t.Fatal(err)
 			}
 			if kind == "Deployment" {
-				kubectl(t, namespace, "rollout", "status", "deployment/cart", "--timeout=120s")
-				eventually(t, func(g gomega.Gomega) { // so that its own controller has no more to say
-					now := get(g, namespace, "cart", stranger).(*appsv1.Deployment)
+				framework.Kubectl(t, namespace, "rollout", "status", "deployment/cart", "--timeout=120s")
+				framework.Eventually(t, func(g gomega.Gomega) { // so that its own controller has no more to say
+					now := framework.Get(g, namespace, "cart", stranger).(*appsv1.Deployment)
 					for _, condition := range now.Status.Conditions {
 						g.Expect(condition.Reason).To(gomega.BeElementOf("MinimumReplicasAvailable", "NewReplicaSetAvailable"))
 					}
 				})
 			}
-			before, version := uids(t, namespace), stranger.GetResourceVersion()
+			before, version := framework.UIDs(t, namespace), stranger.GetResourceVersion()
 
-			apply(t, namespace, memcached("cart", "{size: 1}"))
-			eventually(t, func(g gomega.Gomega) {
-				ready := condition(g, namespace, "cart", cachev1.ConditionReady)
+			framework.Apply(t, namespace, framework.Memcached("cart", "{size: 1}"))
+			framework.Eventually(t, func(g gomega.Gomega) {
+				ready := framework.Condition(g, namespace, "cart", cachev1.ConditionReady)
 				g.Expect(ready.Status).To(gomega.Equal(metav1.ConditionFalse))
 				g.Expect(ready.Reason).To(gomega.Equal(cachev1.ReasonNameConflict))
 				g.Expect(ready.Message).To(gomega.ContainSubstring(`the %s "cart"`, kind))
 			})
-			stays(t, watching, func(g gomega.Gomega) {
-				g.Expect(get(g, namespace, "cart", stranger).GetResourceVersion()).To(gomega.Equal(version))
-				g.Expect(get(g, namespace, "cart", &cachev1.Memcached{}).Status.Nodes).To(gomega.BeEmpty())
+			framework.Stays(t, watching, func(g gomega.Gomega) {
+				g.Expect(framework.Get(g, namespace, "cart", stranger).GetResourceVersion()).To(gomega.Equal(version))
+				g.Expect(framework.Get(g, namespace, "cart", &cachev1.Memcached{}).Status.Nodes).To(gomega.BeEmpty())
 			})
-			if diff := cmp.Diff(before, uids(t, namespace)); diff != "" {
+			if diff := cmp.Diff(before, framework.UIDs(t, namespace)); diff != "" {
 				t.Errorf("pods of the stranger (-before +after):\n%s", diff)
 			}
-			t.Log(condition(gomega.NewWithT(t), namespace, "cart", cachev1.ConditionReady).Message)
+			t.Log(framework.Condition(gomega.NewWithT(t), namespace, "cart", cachev1.ConditionReady).Message)
 
-			kubectl(t, namespace, "delete", strings.ToLower(kind), "cart")
+			framework.Kubectl(t, namespace, "delete", strings.ToLower(kind), "cart")
 			gone := time.Now()
-			within(t, healing, func(g gomega.Gomega) {
-				g.Expect(condition(g, namespace, "cart", cachev1.ConditionReady).Status).To(gomega.Equal(metav1.ConditionTrue))
+			framework.Within(t, healing, func(g gomega.Gomega) {
+				g.Expect(framework.Condition(g, namespace, "cart", cachev1.ConditionReady).Status).To(gomega.Equal(metav1.ConditionTrue))
 			})
 			t.Logf("ready %.0f s after the stranger was gone", time.Since(gone).Seconds())
-			serves(t, namespace, "cart", 1)
+			framework.Serves(t, namespace, "cart", 1)
 		})
 	}
 }
@@ -129,18 +130,18 @@ func TestARecreatedMemcachedConverges(t *testing.T) {
 	t.Parallel()
 	t.Run("while the garbage collector still has the old children to take", func(t *testing.T) {
 		t.Parallel()
-		namespace := newNamespace(t)
-		apply(t, namespace, memcached("cart", "{size: 2}"))
-		before := serves(t, namespace, "cart", 2)
-		kubectl(t, namespace, "delete", "memcached", "cart", "--wait=false")
-		apply(t, namespace, memcached("cart", "{size: 2}"))
-		within(t, healing, func(g gomega.Gomega) {
-			mc := get(g, namespace, "cart", &cachev1.Memcached{})
+		namespace := framework.NewNamespace(t)
+		framework.Apply(t, namespace, framework.Memcached("cart", "{size: 2}"))
+		before := framework.Serves(t, namespace, "cart", 2)
+		framework.Kubectl(t, namespace, "delete", "memcached", "cart", "--wait=false")
+		framework.Apply(t, namespace, framework.Memcached("cart", "{size: 2}"))
+		framework.Within(t, healing, func(g gomega.Gomega) {
+			mc := framework.Get(g, namespace, "cart", &cachev1.Memcached{})
 			for _, child := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}} {
-				g.Expect(metav1.IsControlledBy(get(g, namespace, "cart", child), mc)).To(gomega.BeTrue())
+				g.Expect(metav1.IsControlledBy(framework.Get(g, namespace, "cart", child), mc)).To(gomega.BeTrue())
 			}
 		})
-		for name := range serves(t, namespace, "cart", 2) {
+		for name := range framework.Serves(t, namespace, "cart", 2) {
 			if _, found := before[name]; found {
 				t.Errorf("pod %q of the old one belongs to the new one", name)
 			}
@@ -148,70 +149,56 @@ func TestARecreatedMemcachedConverges(t *testing.T) {
 	})
 	t.Run("once the orphaned children are deleted", func(t *testing.T) {
 		t.Parallel()
-		namespace := newNamespace(t)
-		apply(t, namespace, memcached("cart", "{size: 1}"))
-		orphans := serves(t, namespace, "cart", 1)
-		kubectl(t, namespace, "delete", "memcached", "cart", "--cascade=orphan")
-		apply(t, namespace, memcached("cart", "{size: 1}"))
-		eventually(t, func(g gomega.Gomega) {
-			ready := condition(g, namespace, "cart", cachev1.ConditionReady)
+		namespace := framework.NewNamespace(t)
+		framework.Apply(t, namespace, framework.Memcached("cart", "{size: 1}"))
+		orphans := framework.Serves(t, namespace, "cart", 1)
+		framework.Kubectl(t, namespace, "delete", "memcached", "cart", "--cascade=orphan")
+		framework.Apply(t, namespace, framework.Memcached("cart", "{size: 1}"))
+		framework.Eventually(t, func(g gomega.Gomega) {
+			ready := framework.Condition(g, namespace, "cart", cachev1.ConditionReady)
 			g.Expect(ready.Reason).To(gomega.Equal(cachev1.ReasonNameConflict))
 			for _, orphan := range []string{`the Deployment "cart"`, `the Service "cart"`} {
 				g.Expect(ready.Message).To(gomega.ContainSubstring(orphan))
 			}
 		})
-		if _, err := inClient(append([]string{"roundtrip"}, addresses(orphans)...)...); err != nil {
+		if _, err := framework.InClient(append([]string{"roundtrip"}, framework.Addresses(orphans)...)...); err != nil {
 			t.Errorf("the orphaned pod serves no more: %v", err)
 		}
-		kubectl(t, namespace, "delete", "service,deployment", "cart")
-		within(t, healing, func(g gomega.Gomega) {
-			g.Expect(condition(g, namespace, "cart", cachev1.ConditionReady).Status).To(gomega.Equal(metav1.ConditionTrue))
+		framework.Kubectl(t, namespace, "delete", "service,deployment", "cart")
+		framework.Within(t, healing, func(g gomega.Gomega) {
+			g.Expect(framework.Condition(g, namespace, "cart", cachev1.ConditionReady).Status).To(gomega.Equal(metav1.ConditionTrue))
 		})
-		serves(t, namespace, "cart", 1)
+		framework.Serves(t, namespace, "cart", 1)
 	})
 }
 
 // Covers our own child when the cache loses sight of it: it must be taken for ours, and its pods must not notice.
 func TestAChildStrippedOfItsLabelsIsHealedAndNoConflict(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
-	apply(t, namespace, memcached("cart", "{size: 1}"))
-	before := serves(t, namespace, "cart", 1)
-	ready := condition(gomega.NewWithT(t), namespace, "cart", cachev1.ConditionReady)
+	namespace := framework.NewNamespace(t)
+	framework.Apply(t, namespace, framework.Memcached("cart", "{size: 1}"))
+	before := framework.Serves(t, namespace, "cart", 1)
+	ready := framework.Condition(gomega.NewWithT(t), namespace, "cart", cachev1.ConditionReady)
 	for _, child := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}} {
-		child = get(gomega.NewWithT(t), namespace, "cart", child)
+		child = framework.Get(gomega.NewWithT(t), namespace, "cart", child)
 		stripped := child.DeepCopyObject().(client.Object)
 		stripped.SetLabels(nil)
-		if err := testClient.Patch(t.Context(), stripped, client.MergeFrom(child)); err != nil {
+		if err := framework.Client.Patch(t.Context(), stripped, client.MergeFrom(child)); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, func(g gomega.Gomega) {
-			now := get(g, namespace, "cart", child)
+		framework.Eventually(t, func(g gomega.Gomega) {
+			now := framework.Get(g, namespace, "cart", child)
 			g.Expect(now.GetUID()).To(gomega.Equal(stripped.GetUID()))
 			for key, value := range ownLabels() {
 				g.Expect(now.GetLabels()).To(gomega.HaveKeyWithValue(key, value))
 			}
 		})
 	}
-	if diff := cmp.Diff(before, serves(t, namespace, "cart", 1)); diff != "" {
+	if diff := cmp.Diff(before, framework.Serves(t, namespace, "cart", 1)); diff != "" {
 		t.Errorf("pods (-before +after):\n%s", diff)
 	}
-	if diff := cmp.Diff(ready, condition(gomega.NewWithT(t), namespace, "cart", cachev1.ConditionReady)); diff != "" {
+	if diff := cmp.Diff(ready, framework.Condition(gomega.NewWithT(t), namespace, "cart", cachev1.ConditionReady)); diff != "" {
 		t.Errorf("Ready wavered (-before +after):\n%s", diff)
 	}
 	noErrorsLogged(t, namespace)
-}
-
-// uids are those of all pods in the namespace, by name.
-func uids(t *testing.T, namespace string) map[string]string {
-	t.Helper()
-	pods := &corev1.PodList{}
-	if err := testClient.List(t.Context(), pods, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
-	all := map[string]string{}
-	for _, pod := range pods.Items {
-		all[pod.Name] = string(pod.UID)
-	}
-	return all
 }

@@ -16,31 +16,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1 "github.com/example-inc/memcached-operator/api/v1"
+	"github.com/example-inc/memcached-operator/test/e2e/framework"
 )
 
 // Covers what a person reads who makes a mistake. All rules of the API are left to controllers.
 func TestKubectlApplyRefusesBadInput(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
+	namespace := framework.NewNamespace(t)
 	tests := map[string]struct {
 		manifest string
 		want     []string
 	}{
-		"size below zero":           {memcached("cart", "{size: -1}"), []string{"spec.size", "-1", "greater than or equal to 0"}},
-		"size with a fraction":      {memcached("cart", "{size: 1.5}"), []string{"spec.size", "must be of type integer"}},
-		"size as text":              {memcached("cart", `{size: "3"}`), []string{"spec.size", "must be of type integer", "string"}},
-		"size missing":              {memcached("cart", "{}"), []string{"spec.size", "Required value"}},
-		"an unknown field":          {memcached("cart", "{size: 3, replicas: 3}"), []string{`unknown field "spec.replicas"`}},
-		"a name of 64 characters":   {memcached(strings.Repeat("a", 64), "{size: 1}"), []string{"metadata.name", "63"}},
-		"a name that begins with 1": {memcached("1cache", "{size: 1}"), []string{"metadata.name", "begin with a letter"}},
-		"a name with a dot":         {memcached("a.b", "{size: 1}"), []string{"metadata.name", "DNS-1035"}},
-		"a name in upper case":      {memcached("A", "{size: 1}"), []string{"metadata.name", "lower"}},
-		"an empty image":            {memcached("cart", `{size: 1, image: ""}`), []string{"spec.image", "leave image out"}},
-		"an imagePolicy unheard of": {memcached("cart", "{size: 1, imagePolicy: Sometimes}"), []string{"spec.imagePolicy", "Sometimes", "Keep", "Follow"}},
+		"size below zero":           {framework.Memcached("cart", "{size: -1}"), []string{"spec.size", "-1", "greater than or equal to 0"}},
+		"size with a fraction":      {framework.Memcached("cart", "{size: 1.5}"), []string{"spec.size", "must be of type integer"}},
+		"size as text":              {framework.Memcached("cart", `{size: "3"}`), []string{"spec.size", "must be of type integer", "string"}},
+		"size missing":              {framework.Memcached("cart", "{}"), []string{"spec.size", "Required value"}},
+		"an unknown field":          {framework.Memcached("cart", "{size: 3, replicas: 3}"), []string{`unknown field "spec.replicas"`}},
+		"a name of 64 characters":   {framework.Memcached(strings.Repeat("a", 64), "{size: 1}"), []string{"metadata.name", "63"}},
+		"a name that begins with 1": {framework.Memcached("1cache", "{size: 1}"), []string{"metadata.name", "begin with a letter"}},
+		"a name with a dot":         {framework.Memcached("a.b", "{size: 1}"), []string{"metadata.name", "DNS-1035"}},
+		"a name in upper case":      {framework.Memcached("A", "{size: 1}"), []string{"metadata.name", "lower"}},
+		"an empty image":            {framework.Memcached("cart", `{size: 1, image: ""}`), []string{"spec.image", "leave image out"}},
+		"an imagePolicy unheard of": {framework.Memcached("cart", "{size: 1, imagePolicy: Sometimes}"), []string{"spec.imagePolicy", "Sometimes", "Keep", "Follow"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			output, err := tryKubectl(test.manifest, "--namespace", namespace, "apply", "-f", "-")
+			output, err := framework.TryKubectl(test.manifest, "--namespace", namespace, "apply", "-f", "-")
 			if err == nil {
 				t.Fatalf("kubectl apply gave %q, want an error", output)
 			}
@@ -54,7 +55,7 @@ func TestKubectlApplyRefusesBadInput(t *testing.T) {
 		})
 	}
 	for _, list := range []client.ObjectList{&cachev1.MemcachedList{}, &appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.PodList{}} {
-		if err := testClient.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+		if err := framework.Client.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
 			t.Fatal(err)
 		}
 		if meta.LenList(list) > 0 {
@@ -71,7 +72,7 @@ func TestRefusalsAtRunTimeReachTheConditionAndHeal(t *testing.T) {
 		t.Helper()
 		check := func(g gomega.Gomega) {
 			for _, kind := range []string{cachev1.ConditionReady, cachev1.ConditionDegraded} {
-				got := condition(g, namespace, "cart", kind)
+				got := framework.Condition(g, namespace, "cart", kind)
 				g.Expect(got.Reason).To(gomega.Equal(reason), kind)
 				g.Expect(got.Status == metav1.ConditionTrue).To(gomega.Equal(kind == cachev1.ConditionDegraded), kind)
 				for _, part := range message {
@@ -79,73 +80,73 @@ func TestRefusalsAtRunTimeReachTheConditionAndHeal(t *testing.T) {
 				}
 			}
 		}
-		eventually(t, check)
-		stays(t, watching, check)
-		t.Logf("Ready=False %s: %s", reason, condition(gomega.NewWithT(t), namespace, "cart", cachev1.ConditionReady).Message)
+		framework.Eventually(t, check)
+		framework.Stays(t, watching, check)
+		t.Logf("Ready=False %s: %s", reason, framework.Condition(gomega.NewWithT(t), namespace, "cart", cachev1.ConditionReady).Message)
 	}
 
 	// recovers wakes the ReplicaSet controller, which after some refusals doesn't try again for up to 16 minutes. How long
 	// it waits is Kubernetes' own; that all is well once it tries is ours.
 	recovers := func(t *testing.T, namespace string, size int) {
 		t.Helper()
-		eventually(t, func(g gomega.Gomega) {
-			_, err := tryKubectl("", "--namespace", namespace, "annotate", "replicaset", "--all", "--overwrite", "example.com/wake="+rand.Text())
+		framework.Eventually(t, func(g gomega.Gomega) {
+			_, err := framework.TryKubectl("", "--namespace", namespace, "annotate", "replicaset", "--all", "--overwrite", "example.com/wake="+rand.Text())
 			g.Expect(err).NotTo(gomega.HaveOccurred())
-			g.Expect(get(g, namespace, "cart", &cachev1.Memcached{}).Status.Nodes).To(gomega.HaveLen(size))
+			g.Expect(framework.Get(g, namespace, "cart", &cachev1.Memcached{}).Status.Nodes).To(gomega.HaveLen(size))
 		})
-		serves(t, namespace, "cart", size)
+		framework.Serves(t, namespace, "cart", size)
 	}
 
 	t.Run("an image that can't be pulled", func(t *testing.T) {
 		t.Parallel()
-		namespace := newNamespace(t)
+		namespace := framework.NewNamespace(t)
 		const image = "registry.example.com/no/such/memcached:1"
-		apply(t, namespace, memcached("cart", "{size: 1, image: "+image+"}"))
+		framework.Apply(t, namespace, framework.Memcached("cart", "{size: 1, image: "+image+"}"))
 		refused(t, namespace, cachev1.ReasonImagePullFailed, image)
-		apply(t, namespace, memcached("cart", "{size: 1, image: "+otherImage+"}"))
-		serves(t, namespace, "cart", 1)
+		framework.Apply(t, namespace, framework.Memcached("cart", "{size: 1, image: "+otherImage+"}"))
+		framework.Serves(t, namespace, "cart", 1)
 	})
 	t.Run("a quota", func(t *testing.T) {
 		t.Parallel()
-		namespace := newNamespace(t)
-		kubectl(t, namespace, "create", "quota", "tight", "--hard=pods=1")
-		eventually(t, func(g gomega.Gomega) { // until then it doesn't count
-			g.Expect(get(g, namespace, "tight", &corev1.ResourceQuota{}).Status.Hard).NotTo(gomega.BeEmpty())
+		namespace := framework.NewNamespace(t)
+		framework.Kubectl(t, namespace, "create", "quota", "tight", "--hard=pods=1")
+		framework.Eventually(t, func(g gomega.Gomega) { // until then it doesn't count
+			g.Expect(framework.Get(g, namespace, "tight", &corev1.ResourceQuota{}).Status.Hard).NotTo(gomega.BeEmpty())
 		})
-		apply(t, namespace, memcached("cart", "{size: 2}"))
+		framework.Apply(t, namespace, framework.Memcached("cart", "{size: 2}"))
 		refused(t, namespace, cachev1.ReasonPodsRefused, "exceeded quota: tight", "limited: pods=1")
-		eventually(t, func(g gomega.Gomega) {
-			g.Expect(get(g, namespace, "cart", &cachev1.Memcached{}).Status.ReadyReplicas).To(gomega.BeEquivalentTo(1))
+		framework.Eventually(t, func(g gomega.Gomega) {
+			g.Expect(framework.Get(g, namespace, "cart", &cachev1.Memcached{}).Status.ReadyReplicas).To(gomega.BeEquivalentTo(1))
 		})
-		kubectl(t, namespace, "delete", "quota", "tight")
+		framework.Kubectl(t, namespace, "delete", "quota", "tight")
 		recovers(t, namespace, 2)
 	})
 	t.Run("a limit range", func(t *testing.T) {
 		t.Parallel()
-		namespace := newNamespace(t)
-		apply(t, namespace, "{apiVersion: v1, kind: LimitRange, metadata: {name: small}, spec: {limits: [{type: Container, max: {memory: 64Mi}}]}}")
-		apply(t, namespace, memcached("cart", "{size: 1}"))
+		namespace := framework.NewNamespace(t)
+		framework.Apply(t, namespace, "{apiVersion: v1, kind: LimitRange, metadata: {name: small}, spec: {limits: [{type: Container, max: {memory: 64Mi}}]}}")
+		framework.Apply(t, namespace, framework.Memcached("cart", "{size: 1}"))
 		refused(t, namespace, cachev1.ReasonPodsRefused, "maximum memory usage per Container is 64Mi")
-		kubectl(t, namespace, "delete", "limitrange", "small")
+		framework.Kubectl(t, namespace, "delete", "limitrange", "small")
 		recovers(t, namespace, 1)
 	})
 	t.Run("an admission policy on pods", func(t *testing.T) {
 		t.Parallel()
-		namespace := newNamespace(t)
+		namespace := framework.NewNamespace(t)
 		forbid(t, namespace, "pods")
-		apply(t, namespace, memcached("cart", "{size: 1}"))
+		framework.Apply(t, namespace, framework.Memcached("cart", "{size: 1}"))
 		refused(t, namespace, cachev1.ReasonPodsRefused, "no caches in this namespace")
-		kubectl(t, "", "delete", "validatingadmissionpolicybinding", namespace)
+		framework.Kubectl(t, "", "delete", "validatingadmissionpolicybinding", namespace)
 		recovers(t, namespace, 1)
 	})
 	t.Run("an admission policy on Deployments", func(t *testing.T) {
 		t.Parallel()
-		namespace := newNamespace(t)
+		namespace := framework.NewNamespace(t)
 		forbid(t, namespace, "deployments")
-		apply(t, namespace, memcached("cart", "{size: 1}"))
+		framework.Apply(t, namespace, framework.Memcached("cart", "{size: 1}"))
 		refused(t, namespace, cachev1.ReasonApplyRefused, "no caches in this namespace")
-		kubectl(t, "", "delete", "validatingadmissionpolicybinding", namespace)
-		serves(t, namespace, "cart", 1)
+		framework.Kubectl(t, "", "delete", "validatingadmissionpolicybinding", namespace)
+		framework.Serves(t, namespace, "cart", 1)
 	})
 }
 
@@ -155,12 +156,12 @@ func forbid(t *testing.T, namespace, resource string) {
 	group := map[string]string{"pods": "", "deployments": "apps"}[resource]
 	t.Cleanup(func() {
 		for _, kind := range []string{"validatingadmissionpolicybinding", "validatingadmissionpolicy"} {
-			if _, err := tryKubectl("", "delete", kind, namespace, "--ignore-not-found"); err != nil {
+			if _, err := framework.TryKubectl("", "delete", kind, namespace, "--ignore-not-found"); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	apply(t, namespace, strings.NewReplacer("NAME", namespace, "GROUP", group, "RESOURCE", resource).Replace(`
+	framework.Apply(t, namespace, strings.NewReplacer("NAME", namespace, "GROUP", group, "RESOURCE", resource).Replace(`
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: NAME}
@@ -177,12 +178,12 @@ spec:
   validationActions: [Deny]
   matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAME}}}
 `))
-	eventually(t, func(g gomega.Gomega) { // it takes a moment until it is in force
+	framework.Eventually(t, func(g gomega.Gomega) { // it takes a moment until it is in force
 		dryRun := []string{"--namespace", namespace, "create", "deployment", "probe", "--image=probe", "--dry-run=server"}
 		if resource == "pods" {
 			dryRun = []string{"--namespace", namespace, "run", "probe", "--image=probe", "--dry-run=server"}
 		}
-		_, err := tryKubectl("", dryRun...)
+		_, err := framework.TryKubectl("", dryRun...)
 		g.Expect(err).To(gomega.MatchError(gomega.ContainSubstring("no caches in this namespace")))
 	})
 }

@@ -6,9 +6,7 @@ package e2e
 import (
 	"fmt"
 	"maps"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,12 +15,11 @@ import (
 	"github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1 "github.com/example-inc/memcached-operator/api/v1"
+	"github.com/example-inc/memcached-operator/test/e2e/framework"
 )
 
 // What users do with a Memcached, and what accidents do to it. These tests don't touch the operator, and run side by side.
@@ -30,24 +27,24 @@ import (
 // Covers what the first five minutes with the operator look like. What is in the objects is left to the golden files.
 func TestKubectlApplyOfThreeLinesGivesThreeCaches(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
-	apply(t, namespace, memcached("cart", "{size: 3}"))
-	waited := kubectl(t, namespace, "wait", "--for=condition=Ready", "memcached/cart", "--timeout=120s")
-	pods := serves(t, namespace, "cart", 3)
+	namespace := framework.NewNamespace(t)
+	framework.Apply(t, namespace, framework.Memcached("cart", "{size: 3}"))
+	waited := framework.Kubectl(t, namespace, "wait", "--for=condition=Ready", "memcached/cart", "--timeout=120s")
+	pods := framework.Serves(t, namespace, "cart", 3)
 
-	deployment := get(gomega.NewWithT(t), namespace, "cart", &appsv1.Deployment{})
+	deployment := framework.Get(gomega.NewWithT(t), namespace, "cart", &appsv1.Deployment{})
 	if got := deployment.Spec.Template.Spec.Containers[0].Image; got != defaultImage {
 		t.Errorf("the Deployment runs %q, want %q", got, defaultImage)
 	}
-	if service := get(gomega.NewWithT(t), namespace, "cart", &corev1.Service{}); service.Spec.ClusterIP != corev1.ClusterIPNone {
+	if service := framework.Get(gomega.NewWithT(t), namespace, "cart", &corev1.Service{}); service.Spec.ClusterIP != corev1.ClusterIPNone {
 		t.Errorf("the Service has the cluster IP %q, want none", service.Spec.ClusterIP)
 	}
-	nodes := kubectl(t, namespace, "get", "memcached", "cart", "-o", "jsonpath={.status.nodes}")
+	nodes := framework.Kubectl(t, namespace, "get", "memcached", "cart", "-o", "jsonpath={.status.nodes}")
 	if want := `["` + strings.Join(slices.Sorted(maps.Keys(pods)), `","`) + `"]`; nodes != want {
 		t.Errorf("status.nodes is %s, want %s", nodes, want)
 	}
 
-	table := kubectl(t, namespace, "get", "memcached")
+	table := framework.Kubectl(t, namespace, "get", "memcached")
 	lines := strings.Split(table, "\n")
 	if diff := cmp.Diff([]string{"NAME", "SIZE", "READY", "STATUS", "AGE"}, strings.Fields(lines[0])); diff != "" {
 		t.Errorf("columns (-want +got):\n%s", diff)
@@ -56,11 +53,11 @@ func TestKubectlApplyOfThreeLinesGivesThreeCaches(t *testing.T) {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}
 	for _, args := range [][]string{{"get", "mc"}, {"get", "all"}, {"get", "memcacheds.cache.example.com"}} {
-		if output := kubectl(t, namespace, args...); !strings.Contains(output, "AllPodsReady") {
+		if output := framework.Kubectl(t, namespace, args...); !strings.Contains(output, "AllPodsReady") {
 			t.Errorf("kubectl %s doesn't show the Memcached:\n%s", strings.Join(args, " "), output)
 		}
 	}
-	explained := kubectl(t, "", "explain", "memcached.spec.imagePolicy")
+	explained := framework.Kubectl(t, "", "explain", "memcached.spec.imagePolicy")
 	for _, part := range []string{"Keep", "Follow", "restarts no pod"} {
 		if !strings.Contains(explained, part) {
 			t.Errorf("kubectl explain doesn't say %q:\n%s", part, explained)
@@ -73,30 +70,30 @@ func TestKubectlApplyOfThreeLinesGivesThreeCaches(t *testing.T) {
 // The rights of the operator itself are checked over the whole suite.
 func TestScalingFromThreeToFiveToZeroToTwo(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
+	namespace := framework.NewNamespace(t)
 	for _, role := range []string{"edit", "view"} {
-		kubectl(t, namespace, "create", "serviceaccount", role+"or")
-		kubectl(t, namespace, "create", "rolebinding", role+"or", "--clusterrole="+role, "--serviceaccount="+namespace+":"+role+"or")
+		framework.Kubectl(t, namespace, "create", "serviceaccount", role+"or")
+		framework.Kubectl(t, namespace, "create", "rolebinding", role+"or", "--clusterrole="+role, "--serviceaccount="+namespace+":"+role+"or")
 	}
 	editor, viewer := "--as=system:serviceaccount:"+namespace+":editor", "--as=system:serviceaccount:"+namespace+":viewor"
 
-	eventually(t, func(g gomega.Gomega) { // once the new bindings have reached the authorizer
-		_, err := tryKubectl(memcached("cart", "{size: 3}"), editor, "--namespace", namespace, "create", "-f", "-")
+	framework.Eventually(t, func(g gomega.Gomega) { // once the new bindings have reached the authorizer
+		_, err := framework.TryKubectl(framework.Memcached("cart", "{size: 3}"), editor, "--namespace", namespace, "create", "-f", "-")
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 	})
-	before := serves(t, namespace, "cart", 3)
-	if _, err := inClient(append([]string{"set", "session", "alive"}, addresses(before)...)...); err != nil {
+	before := framework.Serves(t, namespace, "cart", 3)
+	if _, err := framework.InClient(append([]string{"set", "session", "alive"}, framework.Addresses(before)...)...); err != nil {
 		t.Fatal(err)
 	}
 
-	kubectl(t, namespace, "scale", "memcached/cart", "--replicas=5", editor)
-	after := serves(t, namespace, "cart", 5)
+	framework.Kubectl(t, namespace, "scale", "memcached/cart", "--replicas=5", editor)
+	after := framework.Serves(t, namespace, "cart", 5)
 	for name := range before {
 		if _, found := after[name]; !found {
 			t.Errorf("pod %q is gone after scaling up", name)
 		}
 	}
-	kept, err := inClient(append([]string{"get", "session"}, addresses(before)...)...)
+	kept, err := framework.InClient(append([]string{"get", "session"}, framework.Addresses(before)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,48 +101,48 @@ func TestScalingFromThreeToFiveToZeroToTwo(t *testing.T) {
 		t.Errorf("what the pods had stored before scaling up (-want +got):\n%s", diff)
 	}
 
-	eventually(t, func(g gomega.Gomega) {
-		_, err := tryKubectl("", viewer, "--namespace", namespace, "get", "memcached", "cart")
+	framework.Eventually(t, func(g gomega.Gomega) {
+		_, err := framework.TryKubectl("", viewer, "--namespace", namespace, "get", "memcached", "cart")
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 	})
-	if output, err := tryKubectl("", viewer, "--namespace", namespace, "scale", "memcached/cart", "--replicas=1"); err == nil ||
+	if output, err := framework.TryKubectl("", viewer, "--namespace", namespace, "scale", "memcached/cart", "--replicas=1"); err == nil ||
 		!strings.Contains(err.Error(), "Forbidden") && !strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("scaling as a user with the role view gave %q and %v, want that it is forbidden", output, err)
 	}
-	if output, err := tryKubectl(memcached("more", "{size: 1}"), viewer, "--namespace", namespace, "create", "-f", "-"); err == nil ||
+	if output, err := framework.TryKubectl(framework.Memcached("more", "{size: 1}"), viewer, "--namespace", namespace, "create", "-f", "-"); err == nil ||
 		!strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("creating as a user with the role view gave %q and %v, want that it is forbidden", output, err)
 	}
 
-	kubectl(t, namespace, "scale", "memcached/cart", "--replicas=0", editor)
-	serves(t, namespace, "cart", 0)
-	nodes := kubectl(t, namespace, "get", "memcached", "cart", "-o", "jsonpath={.status.nodes}")
+	framework.Kubectl(t, namespace, "scale", "memcached/cart", "--replicas=0", editor)
+	framework.Serves(t, namespace, "cart", 0)
+	nodes := framework.Kubectl(t, namespace, "get", "memcached", "cart", "-o", "jsonpath={.status.nodes}")
 	if nodes != "[]" {
 		t.Errorf("status.nodes is %q, want []", nodes)
 	}
-	ready := condition(gomega.NewWithT(t), namespace, "cart", cachev1.ConditionReady)
+	ready := framework.Condition(gomega.NewWithT(t), namespace, "cart", cachev1.ConditionReady)
 	if ready.Status != metav1.ConditionTrue || ready.Reason != cachev1.ReasonScaledToZero {
 		t.Errorf("Ready is %s, %s, want True, %s", ready.Status, ready.Reason, cachev1.ReasonScaledToZero)
 	}
 	t.Logf("at size 0: nodes %s, Ready %s %s: %s", nodes, ready.Status, ready.Reason, ready.Message)
 
-	kubectl(t, namespace, "scale", "memcached/cart", "--replicas=2", editor)
-	serves(t, namespace, "cart", 2)
+	framework.Kubectl(t, namespace, "scale", "memcached/cart", "--replicas=2", editor)
+	framework.Serves(t, namespace, "cart", 2)
 	noErrorsLogged(t, namespace)
 }
 
 // Covers what a drained node or a crash does.
 func TestADeletedPodIsReplaced(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
-	apply(t, namespace, memcached("cart", "{size: 2}"))
-	before := serves(t, namespace, "cart", 2)
+	namespace := framework.NewNamespace(t)
+	framework.Apply(t, namespace, framework.Memcached("cart", "{size: 2}"))
+	before := framework.Serves(t, namespace, "cart", 2)
 	victim := slices.Sorted(maps.Keys(before))[0]
-	kubectl(t, namespace, "delete", "pod", victim)
-	eventually(t, func(g gomega.Gomega) {
-		g.Expect(get(g, namespace, "cart", &cachev1.Memcached{}).Status.Nodes).NotTo(gomega.ContainElement(victim))
+	framework.Kubectl(t, namespace, "delete", "pod", victim)
+	framework.Eventually(t, func(g gomega.Gomega) {
+		g.Expect(framework.Get(g, namespace, "cart", &cachev1.Memcached{}).Status.Nodes).NotTo(gomega.ContainElement(victim))
 	})
-	after := serves(t, namespace, "cart", 2)
+	after := framework.Serves(t, namespace, "cart", 2)
 	if _, found := after[victim]; found || len(after) != 2 {
 		t.Errorf("the pods are %v, want a new one for %q", slices.Sorted(maps.Keys(after)), victim)
 	}
@@ -154,66 +151,66 @@ func TestADeletedPodIsReplaced(t *testing.T) {
 // Covers that pods and DNS are right again after an edit. Every field that can be edited is left to controllers.
 func TestManualEditsAreHealedWithRealPods(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
-	apply(t, namespace, memcached("cart", "{size: 2}"))
-	before := serves(t, namespace, "cart", 2)
+	namespace := framework.NewNamespace(t)
+	framework.Apply(t, namespace, framework.Memcached("cart", "{size: 2}"))
+	before := framework.Serves(t, namespace, "cart", 2)
 
-	kubectl(t, namespace, "set", "image", "deployment/cart", "memcached="+otherImage)
-	eventually(t, func(g gomega.Gomega) {
-		g.Expect(get(g, namespace, "cart", &appsv1.Deployment{}).Spec.Template.Spec.Containers[0].Image).To(gomega.Equal(defaultImage))
+	framework.Kubectl(t, namespace, "set", "image", "deployment/cart", "memcached="+otherImage)
+	framework.Eventually(t, func(g gomega.Gomega) {
+		g.Expect(framework.Get(g, namespace, "cart", &appsv1.Deployment{}).Spec.Template.Spec.Containers[0].Image).To(gomega.Equal(defaultImage))
 	})
-	if diff := cmp.Diff(before, serves(t, namespace, "cart", 2)); diff != "" {
+	if diff := cmp.Diff(before, framework.Serves(t, namespace, "cart", 2)); diff != "" {
 		t.Errorf("pods after the image was edited and healed (-before +after):\n%s", diff)
 	}
 
-	kubectl(t, namespace, "scale", "deployment/cart", "--replicas=4")
-	eventually(t, func(g gomega.Gomega) {
-		g.Expect(*get(g, namespace, "cart", &appsv1.Deployment{}).Spec.Replicas).To(gomega.BeEquivalentTo(2))
+	framework.Kubectl(t, namespace, "scale", "deployment/cart", "--replicas=4")
+	framework.Eventually(t, func(g gomega.Gomega) {
+		g.Expect(*framework.Get(g, namespace, "cart", &appsv1.Deployment{}).Spec.Replicas).To(gomega.BeEquivalentTo(2))
 	})
-	serves(t, namespace, "cart", 2)
+	framework.Serves(t, namespace, "cart", 2)
 
-	kubectl(t, namespace, "patch", "service", "cart", "--type=merge", "-p", `{"spec": {"selector": {"app": "nginx"}}}`)
-	eventually(t, func(g gomega.Gomega) {
-		g.Expect(get(g, namespace, "cart", &corev1.Service{}).Spec.Selector).To(gomega.HaveKeyWithValue("app", "memcached"))
+	framework.Kubectl(t, namespace, "patch", "service", "cart", "--type=merge", "-p", `{"spec": {"selector": {"app": "nginx"}}}`)
+	framework.Eventually(t, func(g gomega.Gomega) {
+		g.Expect(framework.Get(g, namespace, "cart", &corev1.Service{}).Spec.Selector).To(gomega.HaveKeyWithValue("app", "memcached"))
 	})
-	before = serves(t, namespace, "cart", 2)
+	before = framework.Serves(t, namespace, "cart", 2)
 
-	kubectl(t, namespace, "delete", "deployment", "cart")
-	eventually(t, func(g gomega.Gomega) {
+	framework.Kubectl(t, namespace, "delete", "deployment", "cart")
+	framework.Eventually(t, func(g gomega.Gomega) {
 		for name := range before {
-			g.Expect(get(g, namespace, "cart", &cachev1.Memcached{}).Status.Nodes).NotTo(gomega.ContainElement(name))
+			g.Expect(framework.Get(g, namespace, "cart", &cachev1.Memcached{}).Status.Nodes).NotTo(gomega.ContainElement(name))
 		}
 	})
-	serves(t, namespace, "cart", 2)
+	framework.Serves(t, namespace, "cart", 2)
 	noErrorsLogged(t, namespace)
 }
 
 // Covers the garbage collection of everything that a Memcached brought, while the operator runs. Without it: see operator_test.go.
 func TestDeletingAMemcachedLeavesNothing(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
-	apply(t, namespace, memcached("cart", "{size: 2}"))
-	serves(t, namespace, "cart", 2)
-	kubectl(t, namespace, "delete", "memcached", "cart")
-	leavesNothing(t, namespace, "cart")
+	namespace := framework.NewNamespace(t)
+	framework.Apply(t, namespace, framework.Memcached("cart", "{size: 2}"))
+	framework.Serves(t, namespace, "cart", 2)
+	framework.Kubectl(t, namespace, "delete", "memcached", "cart")
+	framework.LeavesNothing(t, namespace, "cart")
 	noErrorsLogged(t, namespace)
 }
 
 // Covers that neither status nor DNS of one Memcached shows pods of another.
 func TestTwoMemcachedsInANamespaceDoNotMix(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
-	apply(t, namespace, memcached("cart", "{size: 2}")+memcached("cart-2", "{size: 1}"))
-	cart, second := serves(t, namespace, "cart", 2), serves(t, namespace, "cart-2", 1)
+	namespace := framework.NewNamespace(t)
+	framework.Apply(t, namespace, framework.Memcached("cart", "{size: 2}")+framework.Memcached("cart-2", "{size: 1}"))
+	cart, second := framework.Serves(t, namespace, "cart", 2), framework.Serves(t, namespace, "cart-2", 1)
 	for name := range second {
 		if _, found := cart[name]; found {
 			t.Errorf("pod %q belongs to both", name)
 		}
 	}
-	if _, err := inClient(append([]string{"set", "owner", "cart"}, addresses(cart)...)...); err != nil {
+	if _, err := framework.InClient(append([]string{"set", "owner", "cart"}, framework.Addresses(cart)...)...); err != nil {
 		t.Fatal(err)
 	}
-	got, err := inClient("get", "owner", get(gomega.NewWithT(t), namespace, "cart-2", &cachev1.Memcached{}).Status.Endpoint)
+	got, err := framework.InClient("get", "owner", framework.Get(gomega.NewWithT(t), namespace, "cart-2", &cachev1.Memcached{}).Status.Endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,17 +222,17 @@ func TestTwoMemcachedsInANamespaceDoNotMix(t *testing.T) {
 // Covers that pods pass the admission of Pod Security, and run under what it asks for.
 func TestCachesRunInANamespaceThatEnforcesRestricted(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t, "pod-security.kubernetes.io/enforce=restricted", "pod-security.kubernetes.io/enforce-version=latest")
-	apply(t, namespace, memcached("cart", "{size: 1}"))
-	serves(t, namespace, "cart", 1)
+	namespace := framework.NewNamespace(t, "pod-security.kubernetes.io/enforce=restricted", "pod-security.kubernetes.io/enforce-version=latest")
+	framework.Apply(t, namespace, framework.Memcached("cart", "{size: 1}"))
+	framework.Serves(t, namespace, "cart", 1)
 }
 
 // Covers what a user of the whole cluster sees of foreign pods. That the cache holds none of them is left to controllers.
 func TestAThousandForeignPodsAreInNoStatus(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
-	apply(t, namespace, memcached("cart", "{size: 2}"))
-	pods := serves(t, namespace, "cart", 2)
+	namespace := framework.NewNamespace(t)
+	framework.Apply(t, namespace, framework.Memcached("cart", "{size: 2}"))
+	pods := framework.Serves(t, namespace, "cart", 2)
 
 	const workers, all = 4, 1000
 	errs := make(chan error, workers)
@@ -245,13 +242,13 @@ func TestAThousandForeignPodsAreInNoStatus(t *testing.T) {
 			for i := created.Add(1); i <= all; i = created.Add(1) {
 				pod := &corev1.Pod{
 					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("foreign-%d", i), Namespace: namespace},
-					Spec:       clientPodSpec(),
+					Spec:       framework.ClientPodSpec(),
 				}
 				pod.Spec.SchedulerName = "nobody" // they never run
 				if i%10 == 0 {
 					pod.Labels = map[string]string{"app": "memcached"}
 				}
-				if err := testClient.Create(t.Context(), pod); err != nil {
+				if err := framework.Client.Create(t.Context(), pod); err != nil {
 					errs <- err
 					return
 				}
@@ -265,19 +262,19 @@ func TestAThousandForeignPodsAreInNoStatus(t *testing.T) {
 		}
 	}
 
-	kubectl(t, namespace, "scale", "memcached/cart", "--replicas=3") // makes the operator look at all it knows
-	more := serves(t, namespace, "cart", 3)
+	framework.Kubectl(t, namespace, "scale", "memcached/cart", "--replicas=3") // makes the operator look at all it knows
+	more := framework.Serves(t, namespace, "cart", 3)
 	for name := range pods {
 		if _, found := more[name]; !found {
 			t.Errorf("pod %q is gone", name)
 		}
 	}
-	if nodes := get(gomega.NewWithT(t), namespace, "cart", &cachev1.Memcached{}).Status.Nodes; strings.Contains(strings.Join(nodes, " "), "foreign") {
+	if nodes := framework.Get(gomega.NewWithT(t), namespace, "cart", &cachev1.Memcached{}).Status.Nodes; strings.Contains(strings.Join(nodes, " "), "foreign") {
 		t.Errorf("status.nodes has foreign pods: %v", nodes)
 	}
 	foreign, labelled := &corev1.PodList{}, &corev1.PodList{}
 	for list, labels := range map[*corev1.PodList]map[string]string{foreign: {}, labelled: {"app": "memcached"}} {
-		if err := testClient.List(t.Context(), list, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil {
+		if err := framework.Client.List(t.Context(), list, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -285,84 +282,10 @@ func TestAThousandForeignPodsAreInNoStatus(t *testing.T) {
 		slices.Sorted(maps.Keys(more)), len(foreign.Items), len(labelled.Items))
 }
 
-// serves waits until the Memcached has come to rest with so many pods, and a memcached client in the cluster stores and
-// reads on each of them, by IP and by the Service's name. It returns the IPs by the names of the pods.
-func serves(t *testing.T, namespace, name string, size int) map[string]string {
-	t.Helper()
-	ips := map[string]string{}
-	var endpoint string
-	eventually(t, func(g gomega.Gomega) {
-		mc := get(g, namespace, name, &cachev1.Memcached{})
-		g.Expect(mc.Status.ObservedGeneration).To(gomega.Equal(mc.Generation))
-		g.Expect(mc.Status.Nodes).To(gomega.HaveLen(size))
-		g.Expect(mc.Status.ReadyReplicas).To(gomega.BeEquivalentTo(size))
-		for kind, want := range map[string]bool{
-			cachev1.ConditionReady: true, cachev1.ConditionProgressing: false, cachev1.ConditionDegraded: false,
-		} {
-			g.Expect(meta.IsStatusConditionTrue(mc.Status.Conditions, kind)).To(gomega.Equal(want), kind)
-		}
-		// The status may be that of a moment ago, so what it describes must have come to rest too.
-		deployment := get(g, namespace, name, &appsv1.Deployment{})
-		g.Expect(deployment.Status.ObservedGeneration).To(gomega.Equal(deployment.Generation))
-		clear(ips)
-		for _, pod := range podsOf(t, namespace, name) {
-			if pod.DeletionTimestamp.IsZero() {
-				ips[pod.Name] = pod.Status.PodIP
-			}
-		}
-		g.Expect(mc.Status.Nodes).To(gomega.HaveExactElements(slices.Sorted(maps.Keys(ips))))
-		endpoint = mc.Status.Endpoint
-
-		// DNS follows a little later.
-		host, _, err := net.SplitHostPort(endpoint)
-		g.Expect(err).NotTo(gomega.HaveOccurred())
-		resolved, err := inClient("lookup", host)
-		g.Expect(err).NotTo(gomega.HaveOccurred())
-		g.Expect(resolved).To(gomega.ConsistOf(slices.Collect(maps.Values(ips))), "what DNS says of %s", host)
-	})
-	if size == 0 {
-		return ips
-	}
-	for _, targets := range [][]string{addresses(ips), {endpoint}} {
-		answers, err := inClient(append([]string{"roundtrip"}, targets...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(answers) != size {
-			t.Fatalf("a client stored and read on %d pods by %v, want %d: %v", len(answers), targets, size, answers)
-		}
-	}
-	t.Logf("%s, size %d: a client stored and read on each of %v, by IP and as %s", name, size, slices.Sorted(maps.Values(ips)), endpoint)
-	return ips
-}
-
-// addresses of pods, as a memcached client takes them.
-func addresses(ips map[string]string) []string {
-	var all []string
-	for _, ip := range ips {
-		all = append(all, net.JoinHostPort(ip, strconv.Itoa(11211)))
-	}
-	slices.Sort(all)
-	return all
-}
-
-// leavesNothing waits until nothing is left of what a Memcached brought.
-func leavesNothing(t *testing.T, namespace, name string) {
-	t.Helper()
-	eventually(t, func(g gomega.Gomega) {
-		for _, list := range []client.ObjectList{
-			&appsv1.DeploymentList{}, &appsv1.ReplicaSetList{}, &corev1.PodList{}, &corev1.ServiceList{}, &discoveryv1.EndpointSliceList{},
-		} {
-			g.Expect(testClient.List(t.Context(), list, client.InNamespace(namespace), client.MatchingLabels{"memcached_cr": name})).To(gomega.Succeed())
-			g.Expect(meta.LenList(list)).To(gomega.BeZero(), "%T", list)
-		}
-	})
-}
-
 // noErrorsLogged looks for complaints of the operator about anything in the namespace.
 func noErrorsLogged(t *testing.T, namespace string) {
 	t.Helper()
-	logs := kubectl(t, operatorNamespace, "logs", "--selector=control-plane=controller-manager", "--tail=-1")
+	logs := framework.Kubectl(t, operatorNamespace, "logs", "--selector=control-plane=controller-manager", "--tail=-1")
 	for line := range strings.Lines(logs) {
 		if strings.Contains(line, namespace) && strings.Contains(line, `"level":"error"`) {
 			t.Errorf("the operator logged an error: %s", line)

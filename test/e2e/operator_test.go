@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -18,9 +17,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1 "github.com/example-inc/memcached-operator/api/v1"
+	"github.com/example-inc/memcached-operator/test/e2e/framework"
 )
 
 // What happens to the operator. These tests restart it, stop it or count what it does, so they run one after the other,
@@ -33,22 +32,22 @@ const idle = time.Minute
 // is left to controllers.
 func TestAnUnchangedWorldCausesNoWrite(t *testing.T) {
 	begin := needsAuditLog(t)
-	namespace := newNamespace(t)
-	kubectl(t, namespace, "create", "service", "clusterip", "conflict", "--tcp=80")
-	apply(t, namespace, memcached("two", "{size: 2}")+
-		memcached("follow", "{size: 1, imagePolicy: Follow}")+
-		memcached("zero", "{size: 0}")+
-		memcached("conflict", "{size: 1}")+
-		memcached("unpullable", "{size: 1, image: registry.example.com/no/such/memcached:1}"))
+	namespace := framework.NewNamespace(t)
+	framework.Kubectl(t, namespace, "create", "service", "clusterip", "conflict", "--tcp=80")
+	framework.Apply(t, namespace, framework.Memcached("two", "{size: 2}")+
+		framework.Memcached("follow", "{size: 1, imagePolicy: Follow}")+
+		framework.Memcached("zero", "{size: 0}")+
+		framework.Memcached("conflict", "{size: 1}")+
+		framework.Memcached("unpullable", "{size: 1, image: registry.example.com/no/such/memcached:1}"))
 	for name, size := range map[string]int{"two": 2, "follow": 1, "zero": 0} {
-		serves(t, namespace, name, size)
+		framework.Serves(t, namespace, name, size)
 	}
 	for name, reason := range map[string]string{"conflict": cachev1.ReasonNameConflict, "unpullable": cachev1.ReasonImagePullFailed} {
-		eventually(t, func(g gomega.Gomega) {
-			g.Expect(condition(g, namespace, name, cachev1.ConditionReady).Reason).To(gomega.Equal(reason))
+		framework.Eventually(t, func(g gomega.Gomega) {
+			g.Expect(framework.Condition(g, namespace, name, cachev1.ConditionReady).Reason).To(gomega.Equal(reason))
 		})
 	}
-	eventually(t, func(g gomega.Gomega) { // come to rest
+	framework.Eventually(t, func(g gomega.Gomega) { // come to rest
 		for _, write := range writesSince(t, begin) {
 			g.Expect(time.Since(write.RequestReceivedTimestamp)).To(gomega.BeNumerically(">", watching), "%s", write)
 		}
@@ -56,7 +55,7 @@ func TestAnUnchangedWorldCausesNoWrite(t *testing.T) {
 
 	rest := needsAuditLog(t)
 	noWrite := func(g gomega.Gomega) { g.Expect(writesSince(t, rest)).To(gomega.BeEmpty()) }
-	stays(t, idle, noWrite)
+	framework.Stays(t, idle, noWrite)
 	requests, err := requestsSince(rest)
 	if err != nil {
 		t.Fatal(err)
@@ -65,21 +64,21 @@ func TestAnUnchangedWorldCausesNoWrite(t *testing.T) {
 
 	rest = needsAuditLog(t)
 	old := leader(t)
-	kubectl(t, operatorNamespace, "rollout", "restart", operatorDeployment)
+	framework.Kubectl(t, operatorNamespace, "rollout", "restart", operatorDeployment)
 	operatorIsRolledOut(t)
 	current := leader(t)
 	if current == old {
 		t.Fatal("the operator wasn't restarted")
 	}
 	// The one with the conflict is read past the cache in each pass: so it is seen that there was one.
-	eventually(t, func(g gomega.Gomega) {
+	framework.Eventually(t, func(g gomega.Gomega) {
 		requests, err = requestsSince(rest)
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 		g.Expect(slices.ContainsFunc(requests, func(r request) bool {
 			return r.Verb == "get" && r.ObjectRef.Resource == "services" && r.ObjectRef.Name == "conflict" && r.pod() == current
 		})).To(gomega.BeTrue(), "a pass of the new leader")
 	})
-	stays(t, 2*watching, noWrite)
+	framework.Stays(t, 2*watching, noWrite)
 	requests, err = requestsSince(rest)
 	if err != nil {
 		t.Fatal(err)
@@ -102,22 +101,22 @@ func TestAnOperatorWithAnotherDefaultImage(t *testing.T) {
 		setDefaultImage(t, defaultImage)
 		operatorIsRolledOut(t)
 	})
-	namespace := newNamespace(t)
+	namespace := framework.NewNamespace(t)
 	const size = 2
-	apply(t, namespace, memcached("keep", "{size: 2}")+memcached("follow", "{size: 2, imagePolicy: Follow}"))
-	kept, followed := serves(t, namespace, "keep", size), serves(t, namespace, "follow", size)
-	before := uids(t, namespace)
-	if _, err := inClient(append([]string{"set", "session", "alive"}, addresses(kept)...)...); err != nil {
+	framework.Apply(t, namespace, framework.Memcached("keep", "{size: 2}")+framework.Memcached("follow", "{size: 2, imagePolicy: Follow}"))
+	kept, followed := framework.Serves(t, namespace, "keep", size), framework.Serves(t, namespace, "follow", size)
+	before := framework.UIDs(t, namespace)
+	if _, err := framework.InClient(append([]string{"set", "session", "alive"}, framework.Addresses(kept)...)...); err != nil {
 		t.Fatal(err)
 	}
 
 	setDefaultImage(t, otherImage)
 	fewest := size
-	eventually(t, func(g gomega.Gomega) {
-		pods := podsOf(t, namespace, "follow")
+	framework.Eventually(t, func(g gomega.Gomega) {
+		pods := framework.PodsOf(t, namespace, "follow")
 		serving := 0
 		for _, pod := range pods {
-			if pod.DeletionTimestamp.IsZero() && isReady(pod) {
+			if pod.DeletionTimestamp.IsZero() && framework.IsReady(pod) {
 				serving++
 			}
 		}
@@ -131,7 +130,7 @@ func TestAnOperatorWithAnotherDefaultImage(t *testing.T) {
 		}
 	})
 	operatorIsRolledOut(t)
-	for name := range serves(t, namespace, "follow", size) {
+	for name := range framework.Serves(t, namespace, "follow", size) {
 		if _, found := followed[name]; found {
 			t.Errorf("Follow: pod %q is still there", name)
 		}
@@ -139,22 +138,22 @@ func TestAnOperatorWithAnotherDefaultImage(t *testing.T) {
 	t.Logf("Follow: all pods were replaced, never fewer than %d of %d serving", fewest, size)
 
 	var update metav1.Condition
-	eventually(t, func(g gomega.Gomega) {
-		update = condition(g, namespace, "keep", cachev1.ConditionUpdateAvailable)
+	framework.Eventually(t, func(g gomega.Gomega) {
+		update = framework.Condition(g, namespace, "keep", cachev1.ConditionUpdateAvailable)
 		g.Expect(update.Status).To(gomega.Equal(metav1.ConditionTrue))
 		g.Expect(update.Reason).To(gomega.Equal(cachev1.ReasonDefaultDiffers))
 		g.Expect(update.Message).To(gomega.And(gomega.ContainSubstring(defaultImage), gomega.ContainSubstring(otherImage)))
-		g.Expect(get(g, namespace, "keep", &cachev1.Memcached{}).Status.Image).To(gomega.Equal(defaultImage))
+		g.Expect(framework.Get(g, namespace, "keep", &cachev1.Memcached{}).Status.Image).To(gomega.Equal(defaultImage))
 	})
-	if diff := cmp.Diff(kept, serves(t, namespace, "keep", size)); diff != "" {
+	if diff := cmp.Diff(kept, framework.Serves(t, namespace, "keep", size)); diff != "" {
 		t.Errorf("Keep: pods (-before +after):\n%s", diff)
 	}
-	for _, pod := range podsOf(t, namespace, "keep") {
+	for _, pod := range framework.PodsOf(t, namespace, "keep") {
 		if before[pod.Name] != string(pod.UID) {
 			t.Errorf("Keep: pod %q has the UID %q, want %q as before", pod.Name, pod.UID, before[pod.Name])
 		}
 	}
-	stored, err := inClient(append([]string{"get", "session"}, addresses(kept)...)...)
+	stored, err := framework.InClient(append([]string{"get", "session"}, framework.Addresses(kept)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,23 +165,23 @@ func TestAnOperatorWithAnotherDefaultImage(t *testing.T) {
 
 // Covers that nothing waits for the operator, as finalizers would.
 func TestDeletionDoesNotNeedTheOperator(t *testing.T) {
-	namespace := newNamespace(t)
-	apply(t, namespace, memcached("cart", "{size: 2}")+memcached("session", "{size: 1}"))
-	serves(t, namespace, "cart", 2)
-	serves(t, namespace, "session", 1)
+	namespace := framework.NewNamespace(t)
+	framework.Apply(t, namespace, framework.Memcached("cart", "{size: 2}")+framework.Memcached("session", "{size: 1}"))
+	framework.Serves(t, namespace, "cart", 2)
+	framework.Serves(t, namespace, "session", 1)
 
-	deployment := get(gomega.NewWithT(t), operatorNamespace, strings.TrimPrefix(operatorDeployment, "deployment/"), &appsv1.Deployment{})
+	deployment := framework.Get(gomega.NewWithT(t), operatorNamespace, strings.TrimPrefix(operatorDeployment, "deployment/"), &appsv1.Deployment{})
 	t.Cleanup(func() {
-		kubectl(t, operatorNamespace, "scale", operatorDeployment, fmt.Sprintf("--replicas=%d", *deployment.Spec.Replicas))
+		framework.Kubectl(t, operatorNamespace, "scale", operatorDeployment, fmt.Sprintf("--replicas=%d", *deployment.Spec.Replicas))
 		operatorIsRolledOut(t)
 	})
-	kubectl(t, operatorNamespace, "scale", operatorDeployment, "--replicas=0")
-	eventually(t, func(g gomega.Gomega) { g.Expect(operatorPods(t)).To(gomega.BeEmpty()) })
+	framework.Kubectl(t, operatorNamespace, "scale", operatorDeployment, "--replicas=0")
+	framework.Eventually(t, func(g gomega.Gomega) { g.Expect(operatorPods(t)).To(gomega.BeEmpty()) })
 
-	kubectl(t, namespace, "delete", "memcached", "session")
-	leavesNothing(t, namespace, "session")
+	framework.Kubectl(t, namespace, "delete", "memcached", "session")
+	framework.LeavesNothing(t, namespace, "session")
 	begin := time.Now()
-	kubectl(t, "", "delete", "namespace", namespace, "--timeout=120s")
+	framework.Kubectl(t, "", "delete", "namespace", namespace, "--timeout=120s")
 	t.Logf("the namespace was gone after %.0f s", time.Since(begin).Seconds())
 }
 
@@ -193,24 +192,24 @@ func TestAKilledOperatorIsReplacedAndOnlyTheLeaderWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	namespace := newNamespace(t)
-	apply(t, namespace, memcached("cart", "{size: 1}"))
-	serves(t, namespace, "cart", 1)
+	namespace := framework.NewNamespace(t)
+	framework.Apply(t, namespace, framework.Memcached("cart", "{size: 1}"))
+	framework.Serves(t, namespace, "cart", 1)
 	if pods := operatorPods(t); len(pods) < 2 {
 		t.Fatalf("the operator has %d pods, want 2 or more", len(pods))
 	}
 	first := leader(t)
-	kubectl(t, namespace, "scale", "memcached/cart", "--replicas=4")
-	kubectl(t, operatorNamespace, "delete", "pod", first, "--grace-period=0", "--force")
+	framework.Kubectl(t, namespace, "scale", "memcached/cart", "--replicas=4")
+	framework.Kubectl(t, operatorNamespace, "delete", "pod", first, "--grace-period=0", "--force")
 	killed := time.Now()
-	serves(t, namespace, "cart", 4)
+	framework.Serves(t, namespace, "cart", 4)
 	second := leader(t)
 	if second == first {
 		t.Fatalf("%q still leads", first)
 	}
 	t.Logf("4 pods %.0f s after the leader was killed", time.Since(killed).Seconds())
-	kubectl(t, namespace, "scale", "memcached/cart", "--replicas=1")
-	serves(t, namespace, "cart", 1)
+	framework.Kubectl(t, namespace, "scale", "memcached/cart", "--replicas=1")
+	framework.Serves(t, namespace, "cart", 1)
 	operatorIsRolledOut(t)
 
 	if requests, err := requestsSince(begin); err != nil {
@@ -233,31 +232,31 @@ func TestAKilledOperatorIsReplacedAndOnlyTheLeaderWrites(t *testing.T) {
 // Covers who may read the operator's metrics, from a pod as a Prometheus would. What is in them is controller-runtime's.
 func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
+	namespace := framework.NewNamespace(t)
 	for _, account := range []string{"reader", "nobody"} {
-		kubectl(t, namespace, "create", "serviceaccount", account)
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: account, Namespace: namespace}, Spec: clientPodSpec()}
+		framework.Kubectl(t, namespace, "create", "serviceaccount", account)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: account, Namespace: namespace}, Spec: framework.ClientPodSpec()}
 		pod.Spec.ServiceAccountName = account
-		if err := testClient.Create(t.Context(), pod); err != nil {
+		if err := framework.Client.Create(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
 	}
 	binding := namespace + "-metrics"
-	t.Cleanup(func() { kubectl(t, "", "delete", "clusterrolebinding", binding, "--ignore-not-found") })
-	kubectl(t, "", "create", "clusterrolebinding", binding,
+	t.Cleanup(func() { framework.Kubectl(t, "", "delete", "clusterrolebinding", binding, "--ignore-not-found") })
+	framework.Kubectl(t, "", "create", "clusterrolebinding", binding,
 		"--clusterrole=memcached-operator-metrics-reader", "--serviceaccount="+namespace+":reader")
-	eventually(t, func(g gomega.Gomega) { // before the operator asks, which remembers the answer
-		_, err := tryKubectl("", "auth", "can-i", "get", "/metrics", "--as=system:serviceaccount:"+namespace+":reader")
+	framework.Eventually(t, func(g gomega.Gomega) { // before the operator asks, which remembers the answer
+		_, err := framework.TryKubectl("", "auth", "can-i", "get", "/metrics", "--as=system:serviceaccount:"+namespace+":reader")
 		g.Expect(err).NotTo(gomega.HaveOccurred())
 	})
-	kubectl(t, namespace, "wait", "--for=condition=Ready", "pod/reader", "pod/nobody", "--timeout=120s")
+	framework.Kubectl(t, namespace, "wait", "--for=condition=Ready", "pod/reader", "pod/nobody", "--timeout=120s")
 
 	const (
 		service = "https://memcached-operator-controller-manager-metrics-service." + operatorNamespace + ".svc:8443/metrics"
 		token   = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 	)
 	scrape := func(account string, args ...string) (status, body string) {
-		output := kubectl(t, namespace, append([]string{"exec", account, "--", "/memcacheclient", "httpget"}, args...)...)
+		output := framework.Kubectl(t, namespace, append([]string{"exec", account, "--", "/memcacheclient", "httpget"}, args...)...)
 		status, body, _ = strings.Cut(output, "\n")
 		return status, body
 	}
@@ -281,7 +280,7 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 		t.Logf("%s gets %s", test.who, status)
 	}
 	// Only the leader reconciles, so only its metrics tell of it.
-	pod := get(gomega.NewWithT(t), operatorNamespace, leader(t), &corev1.Pod{})
+	pod := framework.Get(gomega.NewWithT(t), operatorNamespace, leader(t), &corev1.Pod{})
 	status, body := scrape("reader", "https://"+net.JoinHostPort(pod.Status.PodIP, "8443")+"/metrics", token)
 	if !strings.Contains(body, `controller_runtime_reconcile_total{controller="memcached",result="success"}`) {
 		t.Errorf("the leader's metrics don't tell how often it reconciled: %s\n%s", status, body)
@@ -291,14 +290,14 @@ func TestMetricsAreForThoseWhoMayReadThem(t *testing.T) {
 // setDefaultImage restarts the operator with another default image, and doesn't wait for it.
 func setDefaultImage(t *testing.T, image string) {
 	t.Helper()
-	kubectl(t, operatorNamespace, "set", "env", operatorDeployment, "RELATED_IMAGE_MEMCACHED="+image)
+	framework.Kubectl(t, operatorNamespace, "set", "env", operatorDeployment, "RELATED_IMAGE_MEMCACHED="+image)
 }
 
 // operatorIsRolledOut waits until the operator's pods are those that its Deployment asks for, and one of them leads.
 func operatorIsRolledOut(t *testing.T) {
 	t.Helper()
-	kubectl(t, operatorNamespace, "rollout", "status", operatorDeployment, "--timeout=3m")
-	eventually(t, func(g gomega.Gomega) {
+	framework.Kubectl(t, operatorNamespace, "rollout", "status", operatorDeployment, "--timeout=3m")
+	framework.Eventually(t, func(g gomega.Gomega) {
 		for _, pod := range operatorPods(t) {
 			g.Expect(pod.DeletionTimestamp).To(gomega.BeNil(), pod.Name)
 		}
@@ -310,8 +309,8 @@ func operatorIsRolledOut(t *testing.T) {
 func leader(t *testing.T) string {
 	t.Helper()
 	var name string
-	eventually(t, func(g gomega.Gomega) {
-		lease := get(g, operatorNamespace, "memcached-operator.cache.example.com", &coordinationv1.Lease{})
+	framework.Eventually(t, func(g gomega.Gomega) {
+		lease := framework.Get(g, operatorNamespace, "memcached-operator.cache.example.com", &coordinationv1.Lease{})
 		g.Expect(lease.Spec.HolderIdentity).NotTo(gomega.BeNil())
 		name, _, _ = strings.Cut(*lease.Spec.HolderIdentity, "_")
 		g.Expect(slices.ContainsFunc(operatorPods(t), func(pod corev1.Pod) bool {
@@ -323,26 +322,5 @@ func leader(t *testing.T) string {
 
 func operatorPods(t *testing.T) []corev1.Pod {
 	t.Helper()
-	return list(t, operatorNamespace, map[string]string{"control-plane": "controller-manager"})
-}
-
-func podsOf(t *testing.T, namespace, name string) []corev1.Pod {
-	t.Helper()
-	return list(t, namespace, map[string]string{"memcached_cr": name})
-}
-
-func list(t *testing.T, namespace string, labels map[string]string) []corev1.Pod {
-	t.Helper()
-	pods := &corev1.PodList{}
-	// Not the test's context: cleaning up asks too.
-	if err := testClient.List(context.Background(), pods, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil {
-		t.Fatal(err)
-	}
-	return pods.Items
-}
-
-func isReady(pod corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
-		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue
-	})
+	return framework.List(t, operatorNamespace, map[string]string{"control-plane": "controller-manager"})
 }
