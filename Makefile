@@ -205,6 +205,7 @@ tool_binaries = $(addprefix $(LOCALBIN)/,$(notdir $(call tool_packages,$(1))))
 
 # Minutes that a first build takes on 2 cores, where it is long enough to wonder. kube-apiserver pays for most of what
 # the other Kubernetes commands share.
+MINUTES_catalog = 4
 MINUTES_containerd = 4
 MINUTES_coredns = 4
 MINUTES_etcd = 2
@@ -213,10 +214,13 @@ MINUTES_kube-apiserver = 8
 MINUTES_kube-controller-manager = 3
 MINUTES_kubectl = 2
 MINUTES_kubelet = 2
+MINUTES_operator-sdk = 8
 MINUTES_opm = 6
 
-# Without them it needs a C compiler.
-TAGS_opm = containers_image_openpgp,exclude_graphdriver_btrfs
+# Without them they need a C compiler.
+TAGS_olm = containers_image_openpgp,exclude_graphdriver_btrfs
+TAGS_operator-sdk = $(TAGS_olm)
+TAGS_opm = $(TAGS_olm)
 # A Kubernetes command knows its version only when the linker is told.
 kubernetes_version = $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2 }' hack/tools/kubernetes/go.mod)
 LDFLAGS_kubernetes = -X k8s.io/component-base/version.gitVersion=$(kubernetes_version)
