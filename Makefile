@@ -7,18 +7,20 @@ IMAGE_TAG_BASE ?= quay.io/example-inc/memcached-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
 
 # The bundle for OLM: the version that this one replaces (none for the first), the catalog's channels, and whether images
-# are named by their digests, as in a release, which asks their registries.
+# are named by their digests, as in a release, which asks their registries. The catalog's image is based on OPM_IMG.
 PREVIOUS_VERSION ?=
 CHANNELS ?= candidate-v1,stable-v1
 DEFAULT_CHANNEL ?= stable-v1
 USE_IMAGE_DIGESTS ?= false
 BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
+OPM_IMG ?= $(shell sed -n s/^opm=//p config/images/images.env)
 
 # Which operator `make deploy` deploys: kubernetes (plain Kubernetes) or openshift.
 VARIANT ?= kubernetes
 
-CONTAINER_TOOL ?= docker
+# What builds and pushes images: podman or docker, whichever answers, or else bin/image. Asked only by what uses it.
+CONTAINER_TOOL ?= $(shell for tool in podman docker; do $$tool info >/dev/null 2>&1 && exec echo $$tool; done; echo $(LOCALBIN)/image)
 # What `make docker-buildx` builds for.
 PLATFORMS ?= linux/amd64,linux/arm64,linux/ppc64le,linux/s390x
 
@@ -82,6 +84,7 @@ vet: ## Run go vet.
 
 lint: $(LOCALBIN)/golangci-lint ## Run the linters of .golangci.yml.
 	$(LOCALBIN)/golangci-lint run
+	cd hack/tools/image && $(LOCALBIN)/golangci-lint run
 
 ##@ Checks
 .PHONY: verify test e2e test-cluster memcacheclient
@@ -111,6 +114,7 @@ ENVTEST = $(addprefix $(LOCALBIN)/,etcd kube-apiserver)
 test: vet $(if $(KUBEBUILDER_ASSETS),,$(ENVTEST)) ## Run all tests that need no cluster.
 	KUBEBUILDER_ASSETS=$(or $(KUBEBUILDER_ASSETS),$(LOCALBIN)) go test $$(go list ./... | grep -v '/test/e2e')
 	go -C test/kubernetes-1.31 test -count=1 ./...
+	go -C hack/tools/image test ./...
 
 MEMCACHECLIENT_IMG ?= example.com/memcacheclient:e2e
 E2E = IMG=$(IMG) KUBECTL=$(KUBECTL) MEMCACHECLIENT_IMG=$(MEMCACHECLIENT_IMG) go test -v -count=1 -parallel=8 -timeout=20m ./test/e2e
@@ -176,7 +180,10 @@ deployment:
 ##@ Images
 .PHONY: docker-build docker-push docker-buildx bundle-build bundle-push catalog catalog-build catalog-push
 
-docker-build: ## Build IMG for this machine.
+.SECONDEXPANSION:
+docker-build docker-push docker-buildx bundle-build bundle-push catalog-build catalog-push: $$(filter $(LOCALBIN)/% bin/%,$$(CONTAINER_TOOL))
+
+docker-build: ## Build IMG for this machine. Needs podman, docker or buildah.
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --tag $(IMG) .
 docker-push: ## Push IMG.
 	$(CONTAINER_TOOL) push $(IMG)
@@ -186,12 +193,10 @@ bundle-build: ## Build BUNDLE_IMG from what `make bundle` wrote.
 	$(CONTAINER_TOOL) build --file bundle.Dockerfile --tag $(BUNDLE_IMG) .
 bundle-push: ## Push BUNDLE_IMG.
 	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
-catalog: $(LOCALBIN)/opm ## Write bin/catalog from catalog/template.yaml and the bundles' images, which must be pushed.
-	@mkdir -p bin/catalog
-	$(LOCALBIN)/opm alpha render-template basic $(OPM_FLAGS) --migrate-level=bundle-object-to-csv-metadata -o yaml catalog/template.yaml > bin/catalog/catalog.yaml
-	$(LOCALBIN)/opm validate bin/catalog
+catalog: $(LOCALBIN)/opm ## Write bin/configs and bin/cache from catalog/template.yaml and the images of bundles, which must be pushed.
+	@hack/catalog.sh $(LOCALBIN)/opm '$(VERSION)' '$(BUNDLE_IMG)' $(OPM_FLAGS)
 catalog-build: catalog ## Build CATALOG_IMG.
-	$(CONTAINER_TOOL) build --file catalog/catalog.Dockerfile --tag $(CATALOG_IMG) .
+	$(CONTAINER_TOOL) build --file catalog/catalog.Dockerfile --build-arg OPM_IMAGE=$(OPM_IMG) --tag $(CATALOG_IMG) .
 catalog-push: ## Push CATALOG_IMG.
 	$(CONTAINER_TOOL) push $(CATALOG_IMG)
 

@@ -262,6 +262,7 @@ func TestImagesComeFromTheImagesFile(t *testing.T) {
 		"catalog":         base + "-catalog:v" + version,
 		"kube-rbac-proxy": "registry.redhat.io/openshift4/ose-kube-rbac-proxy-rhel9:v4.18",
 		"memcached":       "docker.io/library/memcached:1.6.45",
+		"opm":             "quay.io/operator-framework/opm:" + pinnedOPM(t),
 		"scorecard-test":  "quay.io/operator-framework/scorecard-test:v1.42.3",
 	}
 	if diff := cmp.Diff(want, images); diff != "" {
@@ -379,6 +380,20 @@ func verbs(role *rbacv1.ClusterRole, resource string) []string {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// pinnedOPM is the version of the opm that makes the cache which the one in the catalog's image reads.
+func pinnedOPM(t *testing.T) string {
+	t.Helper()
+	module, err := os.ReadFile("../hack/tools/opm/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := regexp.MustCompile(`(?m)^\tgithub.com/operator-framework/operator-registry (\S+)`).FindSubmatch(module)
+	if match == nil {
+		t.Fatal("hack/tools/opm/go.mod doesn't require operator-registry")
+	}
+	return string(match[1])
 }
 
 func readImages(t *testing.T) map[string]string {
