@@ -267,7 +267,7 @@ func TestBadInput(t *testing.T) {
 			config: edit("manifests/manager_role_binding.yaml", "name: memcached-operator-manager-role\n", "name: nothing\n"),
 			want:   []string{"memcached-operator-manager-rolebinding", "ClusterRole nothing", "add it"},
 		},
-		"a binding's subject runs no pod": {
+		"a binding's subject isn't there": {
 			config: edit("manifests/manager_role_binding.yaml", "  name: memcached-operator-controller-manager", "  name: somebody"),
 			want:   []string{"memcached-operator-manager-rolebinding", "ServiceAccount somebody", "name one of"},
 		},

@@ -128,7 +128,7 @@ func checkOwned(csv *v1alpha1.ClusterServiceVersion, crds []apiextensionsv1.Cust
 
 // permissions are the rights that OLM gives our service accounts: in the namespaces of the OperatorGroup, and everywhere.
 func permissions(from *manifests) (namespaced, clusterWide []v1alpha1.StrategyDeploymentPermissions, err error) {
-	accounts := from.serviceAccounts()
+	accounts := from.accountNames()
 	rules := map[string]map[string][]rbacv1.PolicyRule{"RoleBinding": {}, "ClusterRoleBinding": {}}
 	for _, binding := range from.bindings {
 		role := slices.IndexFunc(from.roles, func(role rbacv1.ClusterRole) bool {
@@ -140,7 +140,7 @@ func permissions(from *manifests) (namespaced, clusterWide []v1alpha1.StrategyDe
 		}
 		for _, subject := range binding.Subjects {
 			if subject.Kind != rbacv1.ServiceAccountKind || !slices.Contains(accounts, subject.Name) {
-				return nil, nil, fmt.Errorf("config/manifests: %s has the subject %s %s, under which no Deployment runs: name one of %q",
+				return nil, nil, fmt.Errorf("config/manifests: %s has the subject %s %s, which isn't there: name one of the service accounts %q",
 					binding.Name, subject.Kind, subject.Name, accounts)
 			}
 			granted := rules[binding.Kind]

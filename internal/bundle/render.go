@@ -26,6 +26,7 @@ type manifests struct {
 	// What the ClusterServiceVersion is made of: its base, and what it takes in.
 	csv         []v1alpha1.ClusterServiceVersion
 	deployments []appsv1.Deployment
+	accounts    []corev1.ServiceAccount
 	bindings    []rbacv1.RoleBinding // and ClusterRoleBindings, which differ in nothing but their kind
 	roles       []rbacv1.ClusterRole // and Roles
 	examples    []unstructured.Unstructured
@@ -38,7 +39,7 @@ type manifests struct {
 }
 
 // bundled are the kinds of objects, of those that OLM installs from a bundle, that we have a use for.
-var bundled = []string{"ClusterRole", "ConfigMap", "CustomResourceDefinition", "PodDisruptionBudget", "PrometheusRule", "Service"}
+var bundled = []string{"ClusterRole", "ConfigMap", "CustomResourceDefinition", "PodDisruptionBudget", "PrometheusRule", "Secret", "Service"}
 
 // render does what `kubectl kustomize config/manifests` does, and sorts the result.
 func render(config string) (*manifests, error) {
@@ -70,6 +71,8 @@ func (m *manifests) read(object *resource.Resource) error {
 		return decodeInto(&m.csv, object)
 	case "Deployment":
 		return decodeInto(&m.deployments, object)
+	case "ServiceAccount":
+		return decodeInto(&m.accounts, object)
 	case "RoleBinding", "ClusterRoleBinding":
 		return decodeInto(&m.bindings, object)
 	case "Role", "ClusterRole":
@@ -94,7 +97,7 @@ func (m *manifests) sort(object *resource.Resource) error {
 	case slices.Contains([]string{"ClusterServiceVersion", "Deployment", "RoleBinding", "ClusterRoleBinding", "Configuration"}, kind):
 		return nil
 	case kind == "Namespace", kind == "ServiceAccount":
-		return nil // OLM takes the namespace that it is told, and makes the account
+		return nil // OLM takes the namespace that it is told, and makes each account that has rights
 	}
 	return fmt.Errorf("our bundle holds no such kind (but %s): leave it out of config/manifests", strings.Join(bundled, ", "))
 }
@@ -116,14 +119,14 @@ func (m *manifests) bound(kind, role string) bool {
 	})
 }
 
-// serviceAccounts under which our pods run.
-func (m *manifests) serviceAccounts() []string {
+// accountNames are those of our service accounts, sorted.
+func (m *manifests) accountNames() []string {
 	var names []string
-	for _, deployment := range m.deployments {
-		names = append(names, deployment.Spec.Template.Spec.ServiceAccountName)
+	for _, account := range m.accounts {
+		names = append(names, account.Name)
 	}
 	slices.Sort(names)
-	return slices.Compact(names)
+	return names
 }
 
 // decodeInto appends a rendered object in its type, and refuses what the type doesn't have: a misspelled field would
