@@ -25,6 +25,7 @@ import (
 
 	cachev1 "github.com/example-inc/memcached-operator/api/v1"
 	"github.com/example-inc/memcached-operator/controllers"
+	"github.com/example-inc/memcached-operator/internal/monitoring"
 	"github.com/example-inc/memcached-operator/internal/options"
 	"github.com/example-inc/memcached-operator/internal/platform"
 )
@@ -86,6 +87,7 @@ func run(ctx context.Context, given options.Options) error {
 	}
 	if err := errors.Join(
 		reconciler.SetupWithManager(mgr),
+		monitoring.SetupWithManager(mgr, controllers.Name, given.ServiceMonitorNamespace),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("ping", healthz.Ping),
 	); err != nil {

@@ -18,12 +18,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	psa "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
+
+	"github.com/example-inc/memcached-operator/internal/monitoring"
+	"github.com/example-inc/memcached-operator/internal/options"
 )
 
 // variants are the forms in which the operator is installed.
@@ -39,7 +43,9 @@ var selector = map[string]string{
 }
 
 func TestEveryKustomizationRendersWithoutWarnings(t *testing.T) {
-	for _, dir := range []string{"crd", "default", "kubernetes", "manager", "manifests", "rbac", "samples", "scorecard"} {
+	for _, dir := range []string{
+		"crd", "default", "kubernetes", "manager", "manifests", "monitoring", "prometheus", "rbac", "samples", "scorecard", "scraper",
+	} {
 		t.Run(dir, func(t *testing.T) {
 			objects, warnings := render(t, dir)
 			if objects.Size() == 0 {
@@ -185,6 +191,81 @@ func TestMetricsAreNeverServedToStrangers(t *testing.T) {
 	})
 }
 
+// The manager makes the ServiceMonitor out of names that it knows, so it must know the right ones. That it has the rights
+// to, and what it makes of them, is tested in internal/monitoring.
+func TestManagerKnowsWhatIsInstalledForItsMonitoring(t *testing.T) {
+	if got, want := serviceMonitorNamespace(t, "default"), "metadata.namespace"; got != want {
+		t.Errorf("the manager is told %q for its namespace, want %q", got, want)
+	}
+	if got := serviceMonitorNamespace(t, "kubernetes"); got != "" {
+		t.Errorf("the manager keeps a ServiceMonitor where there is no service CA: it is told %q", got)
+	}
+	get[appsv1.Deployment](t, "default", "Deployment", monitoring.Deployment)
+	selectsMetricsService(t, "default", monitoring.Labels(), monitoring.Port)
+
+	bundle := get[corev1.ConfigMap](t, "default", "ConfigMap", monitoring.CABundle)
+	if got := bundle.Annotations["service.beta.openshift.io/inject-cabundle"]; got != "true" {
+		t.Errorf("the service CA doesn't fill %s: its annotation is %q", bundle.Name, got)
+	}
+	token := get[corev1.Secret](t, "default", "Secret", monitoring.Token)
+	if token.Type != corev1.SecretTypeOpaque || len(token.Data)+len(token.StringData) > 0 {
+		t.Errorf("Secret %s is not an empty one for the manager to fill: %v", token.Name, token)
+	}
+	get[corev1.ServiceAccount](t, "default", "ServiceAccount", monitoring.Scraper)
+}
+
+func TestServiceMonitorForPlainKubernetesFindsTheMetrics(t *testing.T) {
+	monitor := get[struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              struct {
+			Selector  metav1.LabelSelector `json:"selector"`
+			Endpoints []struct {
+				Port          string         `json:"port"`
+				Scheme        string         `json:"scheme"`
+				TLSConfig     map[string]any `json:"tlsConfig"`
+				Authorization struct {
+					Type        string                   `json:"type"`
+					Credentials corev1.SecretKeySelector `json:"credentials"`
+				} `json:"authorization"`
+			} `json:"endpoints"`
+		} `json:"spec"`
+	}](t, "prometheus", "ServiceMonitor", monitoring.ServiceMonitor)
+	if len(monitor.Spec.Endpoints) != 1 {
+		t.Fatalf("it has %d endpoints", len(monitor.Spec.Endpoints))
+	}
+	scraped := monitor.Spec.Endpoints[0]
+	selectsMetricsService(t, "kubernetes", monitor.Spec.Selector.MatchLabels, scraped.Port)
+	if scraped.Scheme != "https" || scraped.Authorization.Type != "Bearer" {
+		t.Errorf("it scrapes by %q, with %q", scraped.Scheme, scraped.Authorization.Type)
+	}
+	token := get[corev1.Secret](t, "prometheus", "Secret", scraped.Authorization.Credentials.Name)
+	get[corev1.ServiceAccount](t, "prometheus", "ServiceAccount", token.Annotations[corev1.ServiceAccountNameKey])
+}
+
+// selectsMetricsService checks that labels select the metrics Service, and by all that it has to tell it from others.
+func selectsMetricsService(t *testing.T, variant string, labels map[string]string, port string) {
+	t.Helper()
+	service := get[corev1.Service](t, variant, "Service", monitoring.Service)
+	if diff := cmp.Diff(service.Labels, labels); diff != "" {
+		t.Errorf("labels of the metrics Service (-labels +selected):\n%s", diff)
+	}
+	if got := service.Spec.Ports[0].Name; got != port {
+		t.Errorf("its port is called %q, and %q is scraped", got, port)
+	}
+}
+
+// serviceMonitorNamespace is the field of the pod that tells the manager where to keep a ServiceMonitor, empty for none.
+func serviceMonitorNamespace(t *testing.T, variant string) string {
+	t.Helper()
+	for _, env := range container(t, manager(t, variant).Spec.Template.Spec, "manager").Env {
+		if env.Name == options.ServiceMonitorNamespace {
+			return env.ValueFrom.FieldRef.FieldPath
+		}
+	}
+	return ""
+}
+
 // The sidecar's patch replaces the manager's arguments and says them all again.
 func TestVariantsDifferOnlyInTheArgumentsForMetrics(t *testing.T) {
 	others := func(variant string) []string {
@@ -227,7 +308,7 @@ func TestUserRolesAggregateAndCanScale(t *testing.T) {
 }
 
 func TestNoRoleHasWildcards(t *testing.T) {
-	objects, _ := render(t, "kubernetes")
+	objects, _ := render(t, "default") // has all that kubernetes has
 	for _, object := range objects.Resources() {
 		if kind := object.GetKind(); kind != "ClusterRole" && kind != "Role" {
 			continue
@@ -294,7 +375,7 @@ func TestImagesComeFromTheImagesFile(t *testing.T) {
 			}
 			objects, _ := render(t, variant)
 			for _, object := range objects.Resources() {
-				if object.GetKind() == "ConfigMap" {
+				if object.GetKind() == "ConfigMap" && object.GetName() != monitoring.CABundle {
 					t.Errorf("%s was left in the result", object.CurId())
 				}
 			}

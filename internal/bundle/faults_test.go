@@ -5,6 +5,7 @@ package bundle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,10 +95,10 @@ func faults() []fault {
 			[]string{"community/check_api_version_constraints", "ours/channels and labels for OpenShift"},
 		},
 		{"sample 12: the operand's image has a tag, no registry, and a variable of another name", inManager(func(manager *corev1.Container) {
-			manager.Env = append(manager.Env[:1], corev1.EnvVar{Name: "MEMCACHED_IMAGE", Value: "docker.io/library/memcached:1.4.36-alpine"})
+			*memcachedImage(manager) = corev1.EnvVar{Name: "MEMCACHED_IMAGE", Value: "docker.io/library/memcached:1.4.36-alpine"}
 		}), []string{"ours/images are told through RELATED_IMAGE", "preflight/FollowsRestrictedNetworkEnablementGuidelines"}},
 		{"sample 12: a short name", inManager(func(manager *corev1.Container) {
-			manager.Env[1].Value = "memcached:1.4.36-alpine"
+			memcachedImage(manager).Value = "memcached:1.4.36-alpine"
 		}), []string{related, pinnedReferences, "ours/images are told through RELATED_IMAGE"}},
 		{"sample 12: no related images", inCSV(func(csv *v1alpha1.ClusterServiceVersion) {
 			csv.Spec.RelatedImages = nil
@@ -251,6 +252,22 @@ func faults() []fault {
 			"a wildcard", inRules(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"*"}, Verbs: []string{"get"}}),
 			[]string{"ours/no wildcard rights"},
 		},
+		{
+			"rights to all Secrets", inRules(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}),
+			[]string{"ours/rights to Secrets and tokens are to one by name"},
+		},
+		{
+			"more than metrics may be read", inText(csvFile, "- /metrics\n", "- /debug/pprof\n"),
+			[]string{"ours/rights hold where the OperatorGroup says"},
+		},
+		{
+			"a Secret becomes the token of an account that isn't there yet", inText(tokenFile, "type: Opaque", "type: kubernetes.io/service-account-token"),
+			[]string{"ours/Secrets come empty"},
+		},
+		{
+			"a Secret isn't secret", inText(tokenFile, "type: Opaque", "type: Opaque\nstringData: {token: abc}"),
+			[]string{"ours/Secrets come empty"},
+		},
 		{"the operand's rights hold everywhere", inCSV(func(csv *v1alpha1.ClusterServiceVersion) {
 			strategy := &csv.Spec.InstallStrategy.StrategySpec
 			strategy.ClusterPermissions, strategy.Permissions = append(strategy.ClusterPermissions, strategy.Permissions...), nil
@@ -350,6 +367,11 @@ func inPod(change func(*corev1.PodSpec)) func(*testing.T, Files) {
 
 func inManager(change func(*corev1.Container)) func(*testing.T, Files) {
 	return inPod(func(pod *corev1.PodSpec) { change(&pod.Containers[0]) })
+}
+
+// memcachedImage is the variable that tells the manager which memcached to run.
+func memcachedImage(manager *corev1.Container) *corev1.EnvVar {
+	return &manager.Env[slices.IndexFunc(manager.Env, func(env corev1.EnvVar) bool { return env.Name == "RELATED_IMAGE_MEMCACHED" })]
 }
 
 func inOwned(change func(*v1alpha1.CRDDescription)) func(*testing.T, Files) {

@@ -35,6 +35,7 @@ const (
 	crdFile     = "bundle/manifests/cache.example.com_memcacheds.yaml"
 	serviceFile = "bundle/manifests/memcached-operator-controller-manager-metrics-service_v1_service.yaml"
 	viewerFile  = "bundle/manifests/memcached-operator-memcached-viewer-role_rbac.authorization.k8s.io_v1_clusterrole.yaml"
+	tokenFile   = "bundle/manifests/memcached-operator-metrics-token_v1_secret.yaml"
 	budgetFile  = "bundle/manifests/memcached-operator-controller-manager_policy_v1_poddisruptionbudget.yaml"
 )
 

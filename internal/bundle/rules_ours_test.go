@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -27,12 +28,14 @@ func ourRules() []rule {
 		{name: "ours/name and selector of the Deployment are frozen", check: frozenDeployment},
 		{name: "ours/no user or group is chosen", check: noUserOrGroup},
 		{name: "ours/secrets that are mounted are provided", check: secretsAreProvided},
+		{name: "ours/Secrets come empty", check: secretsAreEmpty},
 		{name: "ours/volumes and mounts belong together", check: volumesAreMounted},
 		{name: "ours/files named in arguments are mounted", check: argumentsNameMountedFiles},
 		{name: "ours/containers request, don't write, and say why they end", check: containersBehave},
 		{name: "ours/two replicas that stay apart and survive a drain", check: highlyAvailable},
 		{name: "ours/rights hold where the OperatorGroup says", check: rightsAreNamespaced},
 		{name: "ours/no wildcard rights", check: noWildcards},
+		{name: "ours/rights to Secrets and tokens are to one by name", check: credentialsByName},
 		{name: "ours/all four install modes", check: installModes},
 		{name: "ours/no fixed namespace", check: noFixedNamespace},
 		{name: "ours/Services reach the pods", check: servicesReachPods},
@@ -103,6 +106,25 @@ func secretsAreProvided(b *loaded) []string {
 			if secret != nil && !optional && !slices.Contains(provided, secret.SecretName) {
 				all = append(all, fmt.Sprintf("volume %s needs the Secret %s, which nobody makes", volume.Name, secret.SecretName))
 			}
+		}
+	}
+	return all
+}
+
+// secretsAreEmpty: what everybody can read is no secret. And a Secret that asks Kubernetes for a token is deleted if OLM
+// makes it before its account, which it does more often than not: OLM makes accounts last (OCPBUGS-35210).
+func secretsAreEmpty(b *loaded) []string {
+	var all []string
+	for _, object := range b.ofKind("Secret") {
+		secret := &corev1.Secret{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, secret); err != nil {
+			all = append(all, err.Error())
+		}
+		if len(secret.Data)+len(secret.StringData) > 0 {
+			all = append(all, "Secret "+secret.Name+" has data")
+		}
+		if secret.Type == corev1.SecretTypeServiceAccountToken {
+			all = append(all, "Secret "+secret.Name+" is to become a token of a service account that OLM makes after it")
 		}
 	}
 	return all
@@ -191,7 +213,7 @@ func highlyAvailable(b *loaded) []string {
 	return all
 }
 
-// rightsAreNamespaced: only the two reviews, which exist at cluster scope only, are allowed everywhere.
+// rightsAreNamespaced: only what has no namespace is allowed everywhere: the two reviews, and to read metrics.
 func rightsAreNamespaced(b *loaded) []string {
 	strategy := b.CSV.Spec.InstallStrategy.StrategySpec
 	var all []string
@@ -200,6 +222,11 @@ func rightsAreNamespaced(b *loaded) []string {
 			for _, resource := range rule.Resources {
 				if resource != "tokenreviews" && resource != "subjectaccessreviews" {
 					all = append(all, "has rights everywhere on "+resource)
+				}
+			}
+			for _, url := range rule.NonResourceURLs {
+				if url != "/metrics" || !slices.Equal(rule.Verbs, []string{"get"}) {
+					all = append(all, fmt.Sprintf("may %q the path %s of the API server", rule.Verbs, url))
 				}
 			}
 		}
@@ -220,6 +247,20 @@ func noWildcards(b *loaded) []string {
 		if slices.ContainsFunc(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs), func(word string) bool {
 			return slices.Contains([]string{"*", "escalate", "bind", "impersonate"}, word)
 		}) {
+			all = append(all, rule.String())
+		}
+	}
+	return all
+}
+
+// credentialsByName: who may read any Secret, or ask for any account's token, may do what anybody there may.
+func credentialsByName(b *loaded) []string {
+	var all []string
+	for _, rule := range b.rules() {
+		credentials := slices.ContainsFunc(rule.Resources, func(resource string) bool {
+			return resource == "secrets" || resource == "serviceaccounts/token"
+		})
+		if credentials && len(rule.ResourceNames) == 0 {
 			all = append(all, rule.String())
 		}
 	}

@@ -26,6 +26,8 @@ const (
 	WatchNamespace = "WATCH_NAMESPACE"
 	// RelatedImageMemcached is the memcached image for resources that don't name one; required.
 	RelatedImageMemcached = "RELATED_IMAGE_MEMCACHED"
+	// ServiceMonitorNamespace is the manager's own namespace, if it is to keep a ServiceMonitor for its metrics there.
+	ServiceMonitorNamespace = "SERVICE_MONITOR_NAMESPACE"
 	// LeaseDuration, RenewDeadline and RetryPeriod are defaults for the flags of leader election, such as "137s".
 	LeaseDuration = "LEADER_ELECTION_LEASE_DURATION"
 	RenewDeadline = "LEADER_ELECTION_RENEW_DEADLINE"
@@ -39,8 +41,10 @@ type Options struct {
 	Concurrency    int
 	MetricsAddress string
 	MetricsSecure  bool
-	ProbeAddress   string
-	LeaderElection bool
+	// ServiceMonitorNamespace is empty for no ServiceMonitor.
+	ServiceMonitorNamespace string
+	ProbeAddress            string
+	LeaderElection          bool
 	// LeaseNamespace is empty for the namespace of the manager's own pod.
 	LeaseNamespace string
 	LeaseDuration  time.Duration
@@ -99,7 +103,9 @@ func Parse(args []string, getenv func(string) string) (Options, error) {
 		flags.SetOutput(os.Stdout)
 		flags.PrintDefaults()
 		fmt.Printf("Environment:\n  %s\n\tThe memcached image for resources that don't name one. Required.\n"+
-			"  %s\n\tThe namespaces to watch, comma-separated; none: all.\n", RelatedImageMemcached, WatchNamespace)
+			"  %s\n\tThe namespaces to watch, comma-separated; none: all.\n"+
+			"  %s\n\tThe manager's own namespace, to keep a ServiceMonitor for its metrics in; none: keep none.\n",
+			RelatedImageMemcached, WatchNamespace, ServiceMonitorNamespace)
 	}
 	if err = cmp.Or(err, envErr); err != nil {
 		return Options{}, err
@@ -109,6 +115,7 @@ func Parse(args []string, getenv func(string) string) (Options, error) {
 	}
 	options.Namespaces = namespaces(getenv(WatchNamespace))
 	options.MemcachedImage = getenv(RelatedImageMemcached)
+	options.ServiceMonitorNamespace = getenv(ServiceMonitorNamespace)
 	return options, options.validate()
 }
 

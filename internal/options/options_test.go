@@ -42,6 +42,10 @@ func TestParse(t *testing.T) {
 			environment: map[string]string{WatchNamespace: "shop, bank,,shop"},
 			want:        with(func(o *Options) { o.Namespaces = []string{"shop", "bank"} }),
 		},
+		"a ServiceMonitor": {
+			environment: map[string]string{ServiceMonitorNamespace: "operators"},
+			want:        with(func(o *Options) { o.ServiceMonitorNamespace = "operators" }),
+		},
 		"single-node leader election by environment": {
 			environment: map[string]string{LeaseDuration: "270s", RenewDeadline: "240s", RetryPeriod: "1m"},
 			want: with(func(o *Options) {
