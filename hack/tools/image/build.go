@@ -27,6 +27,9 @@ import (
 // epoch is the time of all that is built, so that it doesn't depend on when that happens.
 var epoch = time.Unix(0, 0).UTC()
 
+// defaultPath is what other tools, too, begin with where there is no image to begin with.
+const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // builder is an image while it is being built.
 type builder struct {
 	image  v1.Image
@@ -89,7 +92,7 @@ func pull(ctx context.Context, images store, from string) (v1.Image, error) {
 	if from == "scratch" {
 		image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 		return mutate.ConfigFile(image, &v1.ConfigFile{
-			OS: platform.OS, Architecture: platform.Architecture, RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{}},
+			OS: platform.OS, Architecture: platform.Architecture, Config: v1.Config{Env: []string{defaultPath}}, RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{}},
 		})
 	}
 	reference, err := name.ParseReference(from)
@@ -126,8 +129,12 @@ func (b *builder) apply(command instructions.Command) error {
 		}
 	case *instructions.EnvCommand:
 		for _, variable := range c.Env {
-			b.config.Env = slices.DeleteFunc(b.config.Env, func(set string) bool { return strings.HasPrefix(set, variable.Key+"=") })
-			b.config.Env = append(b.config.Env, variable.String())
+			isSet := func(other string) bool { return strings.HasPrefix(other, variable.Key+"=") }
+			if at := slices.IndexFunc(b.config.Env, isSet); at >= 0 {
+				b.config.Env[at] = variable.String()
+			} else {
+				b.config.Env = append(b.config.Env, variable.String())
+			}
 		}
 	case *instructions.ExposeCommand:
 		return b.expose(c.Ports)

@@ -93,20 +93,25 @@ func TestTheSameInputHasTheSameDigest(t *testing.T) {
 	}
 }
 
-func TestAnImageIsReplacedAndItsNeighboursStay(t *testing.T) {
+func TestAnImageThatIsReplacedLeavesNothingBehind(t *testing.T) {
+	const tag = "example.com/a:v1"
 	images := store(t.TempDir())
-	built := func(tag, label string) string {
+	built := func(label string) (digest, blob string) {
 		folder := folderOf(t, map[string]string{"Dockerfile": "FROM scratch\nLABEL a=" + label})
 		must(t, build(t.Context(), images, []string{"--tag", tag, folder}))
-		return digestOf(t, images, tag)
+		digest = digestOf(t, images, tag)
+		return digest, filepath.Join(string(images), tag, "blobs", strings.Replace(digest, ":", "/", 1))
 	}
-	old, neighbour := built("example.com/a:v1", "old"), built("example.com/a/v1:v1", "neighbour")
-	replaced := built("example.com/a:v1", "new")
-	if replaced == old || digestOf(t, images, "example.com/a:v1") != replaced {
+	old, oldBlob := built("old")
+	replaced, blob := built("new")
+	if replaced == old {
 		t.Error("the old image is still there")
 	}
-	if digestOf(t, images, "example.com/a/v1:v1") != neighbour {
-		t.Error("the neighbour changed")
+	if _, err := os.Stat(blob); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(oldBlob); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the manifest of the old image is still there: %v", err)
 	}
 }
 
@@ -151,8 +156,8 @@ func TestWhatAnInstructionDoes(t *testing.T) {
 		},
 		"the whole folder": {
 			dockerfile: "FROM scratch\nCOPY . /to/",
-			ignored:    "d\nDockerfile\nb",
-			wantFiles:  map[string]string{"to/": "0755", "to/.dockerignore": "0600 d\nDockerfile\nb", "to/a": "0600 1"},
+			ignored:    "d\nDockerfile\nb\nover",
+			wantFiles:  map[string]string{"to/": "0755", "to/.dockerignore": "0600 d\nDockerfile\nb\nover", "to/a": "0600 1"},
 		},
 		"what .dockerignore names is left out, but for exceptions": {
 			dockerfile: "FROM scratch\nCOPY d /",
@@ -160,9 +165,9 @@ func TestWhatAnInstructionDoes(t *testing.T) {
 			wantFiles:  map[string]string{"sub/": "0750", "sub/a": "0640 a"},
 		},
 		"folders of the base stay as they are, and links in it lead on": {
-			dockerfile: "FROM " + base + "\nCOPY a /tmp/new/\nCOPY b /tmp\nCOPY a /bin/a",
+			dockerfile: "FROM " + base + "\nCOPY a /tmp/new/\nCOPY b /tmp\nCOPY a /bin/a\nCOPY over /",
 			wantFiles: map[string]string{
-				"tmp/": "1777", "tmp/new/": "0755", "tmp/new/a": "0600 1", "tmp/b": "0600 2",
+				"tmp/": "1777", "tmp/new/": "0755", "tmp/new/a": "0600 1", "tmp/b": "0600 2", "tmp/c": "0600 c",
 				"usr/": "0755", "usr/bin/": "0755", "bin": "0777 -> usr/bin", "bin/a": "0600 1",
 			},
 			wantConfig: baseConfig(),
@@ -177,7 +182,7 @@ func TestWhatAnInstructionDoes(t *testing.T) {
 				"ENV X=1 Y=$GIVEN\nENV X=2\nLABEL l=\"$BEFORE $GIVEN ${OTHER:-none} $X $NONE\" m='$X'\nUSER $X\nEXPOSE 80 53/udp",
 			args: []string{"--build-arg=GIVEN=given", "--build-arg", "OTHER="},
 			wantConfig: v1.Config{
-				Env: []string{"Y=given", "X=2"}, Labels: map[string]string{"l": "b given none 2 ", "m": "$X"}, User: "2",
+				Env: []string{"X=2", "Y=given"}, Labels: map[string]string{"l": "b given none 2 ", "m": "$X"}, User: "2",
 				ExposedPorts: map[string]struct{}{"80/tcp": {}, "53/udp": {}},
 			},
 		},
@@ -205,6 +210,7 @@ func TestWhatAnInstructionDoes(t *testing.T) {
 				os.MkdirAll(filepath.Join(folder, "d/sub"), 0o750), os.Chmod(filepath.Join(folder, "d/sub"), 0o750),
 				os.WriteFile(filepath.Join(folder, "d/sub/a"), []byte("a"), 0o600), os.Chmod(filepath.Join(folder, "d/sub/a"), 0o640),
 				os.WriteFile(filepath.Join(folder, "d/run"), []byte("run"), 0o600), os.Chmod(filepath.Join(folder, "d/run"), 0o755),
+				os.MkdirAll(filepath.Join(folder, "over/tmp"), 0o700), os.WriteFile(filepath.Join(folder, "over/tmp/c"), []byte("c"), 0o600),
 				os.Symlink("run", filepath.Join(folder, "d/link")),
 			))
 			images := store(t.TempDir())
@@ -231,8 +237,22 @@ func TestWhatAnInstructionDoes(t *testing.T) {
 			if diff := cmp.Diff(test.wantFiles, got); diff != "" {
 				t.Errorf("files (-want +got):\n%s", diff)
 			}
+			wantKind := types.OCILayer
+			if strings.Contains(test.dockerfile, base) {
+				wantKind = types.DockerLayer
+			}
+			layers, err := image.Layers()
+			must(t, err)
+			for _, layer := range layers {
+				if kind, kindErr := layer.MediaType(); kind != wantKind {
+					t.Errorf("a layer is a %s and not, like the image, a %s: %v", kind, wantKind, kindErr)
+				}
+			}
 			file, err := image.ConfigFile()
 			must(t, err)
+			if !strings.Contains(test.dockerfile, base) {
+				test.wantConfig.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, test.wantConfig.Env...)
+			}
 			if diff := cmp.Diff(test.wantConfig, file.Config); diff != "" {
 				t.Errorf("config (-want +got):\n%s", diff)
 			}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 
@@ -17,12 +16,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// store is a folder of images, each an OCI layout of its own: to replace one takes no other's blobs away, and leaves none
-// of its own.
+// store is a folder of images. Each is an OCI layout of its own, so that one that is replaced leaves nothing behind.
 type store string
 
 func (s store) path(reference name.Reference) string {
-	return filepath.Join(string(s), url.PathEscape(reference.Name()))
+	return filepath.Join(string(s), reference.Name())
 }
 
 func (s store) save(reference name.Reference, image v1.Image) error {
