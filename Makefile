@@ -19,8 +19,8 @@ OPM_IMG ?= $(shell sed -n s/^opm=//p config/images/images.env)
 # Which operator `make deploy` deploys: kubernetes (plain Kubernetes) or openshift.
 VARIANT ?= kubernetes
 
-# What builds and pushes images: podman or docker, whichever answers, or else bin/image. Asked only by what uses it.
-CONTAINER_TOOL ?= $(shell for tool in podman docker; do $$tool info >/dev/null 2>&1 && exec echo $$tool; done; echo $(LOCALBIN)/image)
+# What builds and pushes images. This one is podman, docker or, where neither answers, bin/image.
+CONTAINER_TOOL ?= hack/container-tool.sh
 # What `make docker-buildx` builds for.
 PLATFORMS ?= linux/amd64,linux/arm64,linux/ppc64le,linux/s390x
 
@@ -87,7 +87,7 @@ lint: $(LOCALBIN)/golangci-lint ## Run the linters of .golangci.yml.
 	cd hack/tools/image && $(LOCALBIN)/golangci-lint run
 
 ##@ Checks
-.PHONY: verify test e2e test-cluster memcacheclient
+.PHONY: verify test e2e test-cluster test-images memcacheclient
 
 # What `make generate`, `make manifests` and `make bundle` write.
 GENERATED = api/v1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml bundle bundle.Dockerfile
@@ -129,6 +129,9 @@ endif
 
 test-cluster: root cluster-tools build ## Test the local cluster itself, and make run. Ends a local cluster that runs.
 	go test -v -tags cluster -count=1 -timeout 20m -p 1 ./hack/localcluster ./hack/run
+
+test-images: build $(LOCALBIN)/opm ## Test all images: built with buildah and, where nothing is run, without a container tool. Debian, root.
+	go test -v -tags images -count=1 -timeout 20m ./test/images
 
 memcacheclient:
 	go build -trimpath -ldflags '-s -w' -o $(LOCALBIN)/e2e/memcacheclient ./test/e2e/memcacheclient
@@ -179,9 +182,6 @@ deployment:
 
 ##@ Images
 .PHONY: docker-build docker-push docker-buildx bundle-build bundle-push catalog catalog-build catalog-push
-
-.SECONDEXPANSION:
-docker-build docker-push docker-buildx bundle-build bundle-push catalog-build catalog-push: $$(filter $(LOCALBIN)/% bin/%,$$(CONTAINER_TOOL))
 
 docker-build: ## Build IMG for this machine. Needs podman, docker or buildah.
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --tag $(IMG) .
