@@ -41,7 +41,7 @@ chown 1001 "$1"/cache "$1"/cache/??
 shift 2
 exec "$@"`
 
-// buildah is a buildah that needs no network, no runtime and no other user's storage, and leaves nothing behind.
+// buildah is a buildah that needs no network and no container runtime. Its images go with the test.
 type buildah struct {
 	environment []string
 	mounts      string
