@@ -14,7 +14,8 @@ DEFAULT_CHANNEL ?= stable-v1
 USE_IMAGE_DIGESTS ?= false
 BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
-OPM_IMG ?= $(shell sed -n s/^opm=//p config/images/images.env)
+CATALOG_TEMPLATE ?= catalog/template.yaml
+OPM_IMG ?= $(call image,opm)
 
 # Which operator `make deploy` deploys: kubernetes (plain Kubernetes) or openshift.
 VARIANT ?= kubernetes
@@ -87,7 +88,7 @@ lint: $(LOCALBIN)/golangci-lint ## Run the linters of .golangci.yml.
 	cd hack/tools/image && $(LOCALBIN)/golangci-lint run
 
 ##@ Checks
-.PHONY: verify test e2e test-cluster test-images memcacheclient
+.PHONY: verify test e2e e2e-olm test-cluster test-images memcacheclient
 
 # What `make generate`, `make manifests` and `make bundle` write.
 GENERATED = api/v1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml bundle bundle.Dockerfile
@@ -127,6 +128,18 @@ else
 		$(LOCALCLUSTER) push $(IMG)=$(LOCALBIN)/manager $(MEMCACHECLIENT_IMG)=$(LOCALBIN)/e2e/memcacheclient; $(E2E)'
 endif
 
+# image NAME of config/images/images.env.
+image = $(shell sed -n s/^$(1)=//p config/images/images.env)
+PUSH_FOR_OLM = $(LOCALCLUSTER) push $(IMG)=$(LOCALBIN)/manager $(IMAGE_TAG_BASE):next=$(LOCALBIN)/e2e/next/manager \
+	$(MEMCACHECLIENT_IMG)=$(LOCALBIN)/e2e/memcacheclient $(call image,kube-rbac-proxy)=$(LOCALBIN)/e2e/kube-rbac-proxy \
+	example.com/service-ca:stand-in=$(LOCALBIN)/e2e/service-ca
+
+e2e-olm: root olm-tools build memcacheclient ## Test the operator as OLM installs it from a catalog, with a real OLM on a local cluster.
+	go build -trimpath -ldflags '-s -w -X main.version=next' -o $(LOCALBIN)/e2e/next/manager . # for an upgrade
+	go build -trimpath -ldflags '-s -w' -o $(LOCALBIN)/e2e/ ./test/standins/kube-rbac-proxy ./test/standins/service-ca
+	$(LOCALCLUSTER) with -- bash -euc '$(PUSH_FOR_OLM); $(INSTALL_OLM); OPM_IMG=$(OPM_IMG) KUBECTL=$(KUBECTL) \
+		MEMCACHECLIENT_IMG=$(MEMCACHECLIENT_IMG) go test -v -count=1 -timeout=40m ./test/e2e/olm'
+
 test-cluster: root cluster-tools build ## Test the local cluster itself, and make run. Ends a local cluster that runs.
 	go test -v -tags cluster -count=1 -timeout 20m -p 1 ./hack/localcluster ./hack/run
 
@@ -137,7 +150,7 @@ memcacheclient:
 	go build -trimpath -ldflags '-s -w' -o $(LOCALBIN)/e2e/memcacheclient ./test/e2e/memcacheclient
 
 ##@ Local cluster (Linux, root)
-.PHONY: root cluster-up cluster-down localcluster
+.PHONY: root cluster-up cluster-olm cluster-down localcluster
 
 # Said before half an hour of building, and not after.
 root:
@@ -146,6 +159,12 @@ root:
 
 cluster-up: root cluster-tools ## Start a real one-node cluster on this machine and leave it running.
 	$(LOCALCLUSTER) up
+
+INSTALL_OLM = LOCALBIN=$(LOCALBIN) hack/olm/install.sh
+
+cluster-olm: root olm-tools ## Start it, if it doesn't run, and install the Operator Lifecycle Manager.
+	$(LOCALCLUSTER) up >/dev/null
+	$(LOCALCLUSTER) with -- $(INSTALL_OLM)
 
 cluster-down: localcluster ## Stop it; nothing is left behind.
 	$(LOCALCLUSTER) down
@@ -181,7 +200,7 @@ deployment:
 		'     spec: {template: {spec: {containers: [{name: manager, image: "$(IMG)"}]}}}}' > bin/deploy/kustomization.yaml
 
 ##@ Images
-.PHONY: docker-build docker-push docker-buildx bundle-build bundle-push catalog catalog-build catalog-push
+.PHONY: docker-build docker-push docker-buildx bundle-build bundle-push bundle-run scorecard catalog catalog-build catalog-push
 
 docker-build: ## Build IMG for this machine. Needs podman, docker or buildah.
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --tag $(IMG) .
@@ -193,55 +212,25 @@ bundle-build: ## Build BUNDLE_IMG from what `make bundle` wrote.
 	$(CONTAINER_TOOL) build --file bundle.Dockerfile --tag $(BUNDLE_IMG) .
 bundle-push: ## Push BUNDLE_IMG.
 	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
+bundle-run: $(LOCALBIN)/operator-sdk ## Install the bundle BUNDLE_IMG, which must be pushed, by OLM on KUBECONFIG.
+	$(LOCALBIN)/operator-sdk run bundle $(OPERATOR_SDK_FLAGS) $(BUNDLE_IMG)
+scorecard: $(LOCALBIN)/operator-sdk ## Run operator-sdk's scorecard on bundle/, on KUBECONFIG.
+	$(LOCALBIN)/operator-sdk scorecard --pod-security=restricted --wait-time=2m $(OPERATOR_SDK_FLAGS) bundle
 catalog: $(LOCALBIN)/opm ## Write bin/configs and bin/cache from catalog/template.yaml and the images of bundles, which must be pushed.
-	@hack/catalog.sh $(LOCALBIN)/opm '$(VERSION)' '$(BUNDLE_IMG)' $(OPM_FLAGS)
+	@hack/catalog.sh $(LOCALBIN)/opm '$(CATALOG_TEMPLATE)' '$(VERSION)' '$(BUNDLE_IMG)' $(OPM_FLAGS)
 catalog-build: catalog ## Build CATALOG_IMG.
 	$(CONTAINER_TOOL) build --file catalog/catalog.Dockerfile --build-arg OPM_IMAGE=$(OPM_IMG) --tag $(CATALOG_IMG) .
 catalog-push: ## Push CATALOG_IMG.
 	$(CONTAINER_TOOL) push $(CATALOG_IMG)
 
 ##@ Tools
-.PHONY: cluster-tools tools clean
+.PHONY: cluster-tools olm-tools tools clean
 
-# Each command that a `tool` line of hack/tools/*/go.mod names can be made as bin/NAME. It is built when it is missing,
-# and again when its module changes.
-tool_packages = $(shell awk '/^tool .*\// { print $$2 } /^\t[^ ]+$$/ { print $$1 }' hack/tools/$(1)/go.mod)
-tool_binaries = $(addprefix $(LOCALBIN)/,$(notdir $(call tool_packages,$(1))))
+include hack/tools/tools.mk
 
-# Minutes that a first build takes on 2 cores, where it is long enough to wonder. kube-apiserver pays for most of what
-# the other Kubernetes commands share.
-MINUTES_catalog = 4
-MINUTES_containerd = 4
-MINUTES_coredns = 4
-MINUTES_etcd = 2
-MINUTES_golangci-lint = 4
-MINUTES_kube-apiserver = 8
-MINUTES_kube-controller-manager = 3
-MINUTES_kubectl = 2
-MINUTES_kubelet = 2
-MINUTES_operator-sdk = 8
-MINUTES_opm = 6
-
-# Without them they need a C compiler.
-TAGS_olm = containers_image_openpgp,exclude_graphdriver_btrfs
-TAGS_operator-sdk = $(TAGS_olm)
-TAGS_opm = $(TAGS_olm)
-# A Kubernetes command knows its version only when the linker is told.
-kubernetes_version = $(shell awk '$$1 == "k8s.io/kubernetes" { print $$2 }' hack/tools/kubernetes/go.mod)
-LDFLAGS_kubernetes = -X k8s.io/component-base/version.gitVersion=$(kubernetes_version)
-
-define tool_rule
-$(LOCALBIN)/$(notdir $(2)): $(addprefix hack/tools/$(1)/,go.mod go.sum) $(wildcard hack/tools/$(1)/*.go)
-	@echo 'Building $$(@F) of hack/tools/$(1): about $$(or $$(MINUTES_$$(@F)),1) min the first time, cached afterwards'
-	@SECONDS=0; go -C hack/tools/$(1) build -trimpath -tags='$$(TAGS_$(1))' -ldflags='-s -w $$(LDFLAGS_$(1))' -o $$@ $(2); \
-	touch $$@; echo "Built $$(@F) in $$$$SECONDS s"
-endef
-TOOL_MODULES = $(notdir $(patsubst %/go.mod,%,$(wildcard hack/tools/*/go.mod)))
-$(foreach module,$(TOOL_MODULES),$(foreach package,$(call tool_packages,$(module)),$(eval $(call tool_rule,$(module),$(package)))))
-bin/%: $(LOCALBIN)/% ; @:
-
-# What the local cluster consists of.
+# What the local cluster consists of, and OLM on it.
 cluster-tools: localcluster $(foreach module,kubernetes etcd containerd coredns,$(call tool_binaries,$(module)))
+olm-tools: cluster-tools $(foreach module,olm opm helm image operator-sdk,$(call tool_binaries,$(module)))
 
 tools: cluster-tools $(foreach module,$(TOOL_MODULES),$(call tool_binaries,$(module))) ## Build all tools now: about half an hour on 2 cores, cached afterwards.
 

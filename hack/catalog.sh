@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Memcached Operator Authors
 #
-# Behind `make catalog`: hack/catalog.sh OPM VERSION BUNDLE_IMG [OPM_FLAG…]
+# Behind `make catalog`: hack/catalog.sh OPM TEMPLATE VERSION BUNDLE_IMG [OPM_FLAG…]
 #
-# Writes what the catalog's image is made of: bin/configs, which is catalog/template.yaml with what opm reads in the images
+# Writes what the catalog's image is made of: bin/configs, which is TEMPLATE with what opm reads in the images
 # of the bundles, and bin/cache, which opm serves it from. The image of VERSION's bundle is BUNDLE_IMG.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-opm=$1 version=$2 bundle=$3
-shift 3
+opm=$1 template=$2 version=$3 bundle=$4
+shift 4
 
 # opm wants the policy of the containers tools. Where none of these is installed, it gets the one that they come with.
 if [[ -z ${CONTAINERS_POLICY_JSON:-} ]]; then
@@ -21,7 +21,7 @@ fi
 
 rm -rf bin/configs bin/cache
 mkdir -p bin/configs/memcached-operator
-sed "s|image: .*:v$version\$|image: $bundle|" catalog/template.yaml |
+sed "s|image: .*:v$version\$|image: $bundle|" "$template" |
   "$opm" alpha render-template basic "$@" --migrate-level=bundle-object-to-csv-metadata -o yaml \
     > bin/configs/memcached-operator/catalog.yaml
 "$opm" validate bin/configs

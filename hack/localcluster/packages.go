@@ -14,6 +14,7 @@ import (
 
 // requirements are what the node uses of the machine.
 var requirements = []debian.Requirement{
+	{Package: "busybox-static", AnyOf: []string{"/bin/busybox"}}, // for images of hack/olm, which need a few shell tools
 	{Package: "containernetworking-plugins", AnyOf: []string{"/usr/lib/cni/ptp", "/opt/cni/bin/ptp"}},
 	{Package: "iproute2", AnyOf: []string{"ip"}},
 	{Package: "iptables", AnyOf: []string{"iptables"}},

@@ -1,9 +1,12 @@
-// opm makes and serves file-based catalogs for OLM.
+// opm makes and serves file-based catalogs for OLM, and grpc-health-probe is how OLM asks a catalog whether it is well.
 module github.com/example-inc/memcached-operator/hack/tools/opm
 
 go 1.26.5
 
-tool github.com/operator-framework/operator-registry/cmd/opm
+tool (
+	github.com/grpc-ecosystem/grpc-health-probe
+	github.com/operator-framework/operator-registry/cmd/opm
+)
 
 require (
 	cel.dev/expr v0.25.1 // indirect
@@ -77,6 +80,7 @@ require (
 	github.com/gorilla/mux v1.8.1 // indirect
 	github.com/grpc-ecosystem/go-grpc-middleware/v2 v2.3.3 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.28.0 // indirect
+	github.com/grpc-ecosystem/grpc-health-probe v0.4.53 // indirect
 	github.com/h2non/filetype v1.1.3 // indirect
 	github.com/h2non/go-is-svg v0.0.0-20160927212452-35e8c4b0612c // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
@@ -125,6 +129,7 @@ require (
 	github.com/smallstep/pkcs7 v0.2.1 // indirect
 	github.com/spf13/cobra v1.10.2 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
+	github.com/spiffe/go-spiffe/v2 v2.8.1 // indirect
 	github.com/stefanberger/go-pkcs11uri v0.0.0-20230803200340-78284954bff6 // indirect
 	github.com/stretchr/testify v1.11.1 // indirect
 	github.com/tidwall/btree v1.8.1 // indirect
