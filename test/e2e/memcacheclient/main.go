@@ -31,6 +31,8 @@ const usage = `Usage: memcacheclient COMMAND
   roundtrip HOST:PORT…         store a value on each and read it back; a HOST that is a name stands for all its addresses
   set KEY VALUE HOST:PORT…     store a value on each
   get KEY HOST:PORT…           print the value on each, "(none)" where there is none
+  traffic HOST:PORT…           store 1000 keys, spread over all, and read them again and again until standard input
+                               ends; then print how many reads there were, how many found nothing, and how many failed
   httpget URL [TOKENFILE]      print the status and the body; any certificate will do
 `
 
@@ -65,6 +67,8 @@ func run(command string, args []string) error {
 		})
 	case command == "get" && len(args) > 1:
 		return onEach(args[1:], func(address string) error { return get(address, args[0]) })
+	case command == "traffic" && len(args) > 0:
+		return traffic(args, os.Stdin)
 	case command == "httpget" && (len(args) == 1 || len(args) == 2):
 		return httpGet(args[0], args[1:]...)
 	}
@@ -146,6 +150,49 @@ func get(address, key string) error {
 	}
 	fmt.Printf("%s\n", item.Value)
 	return nil
+}
+
+// pause between two requests of traffic: 200 a second, as of one busy process of an application.
+const pause = 5 * time.Millisecond
+
+// traffic is an application that has its whole session store in the caches, over connections that it keeps.
+func traffic(addresses []string, untilEnd io.Reader) error {
+	client := memcache.New(addresses...)
+	client.Timeout = timeout
+	keys := make([]string, 1000)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("session-%d", i)
+		if err := client.Set(&memcache.Item{Key: keys[i], Value: []byte(keys[i])}); err != nil {
+			return fmt.Errorf("storing: %w", err)
+		}
+	}
+	fmt.Println("stored")
+
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, untilEnd)
+		ended <- err
+	}()
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	reads, misses, failures := 0, 0, 0
+	for {
+		select {
+		case err := <-ended:
+			fmt.Printf("%d reads, %d misses, %d failures\n", reads, misses, failures)
+			return err
+		case <-tick.C:
+		}
+		item, err := client.Get(keys[reads%len(keys)])
+		reads++
+		switch {
+		case errors.Is(err, memcache.ErrCacheMiss):
+			misses++
+		case err != nil || string(item.Value) != item.Key:
+			failures++
+			fmt.Printf("%s: %v\n", time.Now().Format(time.TimeOnly), err)
+		}
+	}
 }
 
 func httpGet(url string, tokenFile ...string) error {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright The Memcached Operator Authors
+
+package olm
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/onsi/gomega"
+
+	"github.com/example-inc/memcached-operator/test/e2e/framework"
+)
+
+// remains is what docs/installing.md says that uninstalling leaves, beside Memcacheds and what they consist of.
+var remains = []string{
+	"CustomResourceDefinition memcacheds.cache.example.com",
+	"OperatorGroup memcached-operator",
+}
+
+// Covers the administrator's last act. Nobody loses a cache by it, and nothing is left that the documentation doesn't name.
+func TestUninstallingLeavesWhatTheDocumentationSays(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(framework.Root(), "docs", "installing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range remains {
+		if _, name, _ := strings.Cut(object, " "); !strings.Contains(string(text), name) {
+			t.Errorf("docs/installing.md doesn't say that %s remains", object)
+		}
+	}
+
+	namespace, caches := framework.NewNamespace(t), framework.NewNamespace(t)
+	before := inventory(t, caches)
+	install(t, namespace, current)
+	framework.Apply(t, caches, framework.Memcached("cart", "{size: 2}"))
+	pods := framework.Serves(t, caches, "cart", 2)
+
+	unsubscribe(t, namespace)
+	framework.Eventually(t, func(g gomega.Gomega) {
+		left := slices.DeleteFunc(inventory(t, caches), func(object string) bool { return slices.Contains(before, object) })
+		g.Expect(cmp.Diff(remains, left)).To(gomega.BeEmpty(), "what remains (-want +got)")
+	})
+	if diff := cmp.Diff(pods, framework.Serves(t, caches, "cart", 2)); diff != "" {
+		t.Errorf("pods after uninstalling (-before +after):\n%s", diff)
+	}
+
+	framework.Kubectl(t, "", "delete", "crd", crd, "--timeout=2m")
+	framework.LeavesNothing(t, caches, "cart")
+}
+
+// passing are kinds of which objects come and go by themselves.
+var passing = []string{"events", "events.events.k8s.io", "leases.coordination.k8s.io", "packagemanifests.packages.operators.coreos.com"}
+
+// inventory lists all objects of the cluster but those in a namespace of users.
+func inventory(t *testing.T, except string) []string {
+	t.Helper()
+	kinds := strings.Fields(framework.Kubectl(t, "", "api-resources", "--verbs=list", "--output=name"))
+	kinds = slices.DeleteFunc(kinds, func(kind string) bool { return slices.Contains(passing, kind) })
+	table := framework.Kubectl(t, "", "get", strings.Join(kinds, ","), "--all-namespaces", "--ignore-not-found", "--no-headers",
+		"--output=custom-columns=NAMESPACE:.metadata.namespace,KIND:.kind,NAME:.metadata.name")
+	var objects []string
+	for line := range strings.Lines(table) {
+		fields := strings.Fields(line)
+		if fields[0] != except {
+			objects = append(objects, fields[1]+" "+fields[2])
+		}
+	}
+	slices.Sort(objects)
+	return slices.Compact(objects)
+}
