@@ -88,7 +88,7 @@ lint: $(LOCALBIN)/golangci-lint ## Run the linters of .golangci.yml.
 	cd hack/tools/image && $(LOCALBIN)/golangci-lint run
 
 ##@ Checks
-.PHONY: verify test e2e e2e-olm test-cluster test-images memcacheclient
+.PHONY: verify test e2e e2e-olm test-cluster test-images memcacheclient standins
 
 # What `make generate`, `make manifests` and `make bundle` write.
 GENERATED = api/v1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml bundle bundle.Dockerfile
@@ -131,12 +131,10 @@ endif
 # image NAME of config/images/images.env.
 image = $(shell sed -n s/^$(1)=//p config/images/images.env)
 PUSH_FOR_OLM = $(LOCALCLUSTER) push $(IMG)=$(LOCALBIN)/manager $(IMAGE_TAG_BASE):next=$(LOCALBIN)/e2e/next/manager \
-	$(MEMCACHECLIENT_IMG)=$(LOCALBIN)/e2e/memcacheclient $(call image,kube-rbac-proxy)=$(LOCALBIN)/e2e/kube-rbac-proxy \
-	example.com/service-ca:stand-in=$(LOCALBIN)/e2e/service-ca
+	$(MEMCACHECLIENT_IMG)=$(LOCALBIN)/e2e/memcacheclient
 
 e2e-olm: root olm-tools build memcacheclient ## Test the operator as OLM installs it from a catalog, with a real OLM on a local cluster.
 	go build -trimpath -ldflags '-s -w -X main.version=next' -o $(LOCALBIN)/e2e/next/manager . # for an upgrade
-	go build -trimpath -ldflags '-s -w' -o $(LOCALBIN)/e2e/ ./test/standins/kube-rbac-proxy ./test/standins/service-ca
 	$(LOCALCLUSTER) with -- bash -euc '$(PUSH_FOR_OLM); $(INSTALL_OLM); OPM_IMG=$(OPM_IMG) KUBECTL=$(KUBECTL) \
 		MEMCACHECLIENT_IMG=$(MEMCACHECLIENT_IMG) go test -v -count=1 -timeout=40m ./test/e2e/olm'
 
@@ -145,6 +143,9 @@ test-cluster: root cluster-tools build ## Test the local cluster itself, and mak
 
 test-images: build $(LOCALBIN)/opm ## Test all images: built with buildah and, where nothing is run, without a container tool. Debian, root.
 	go test -v -tags images -count=1 -timeout 20m ./test/images
+
+standins:
+	go build -trimpath -ldflags '-s -w' -o $(LOCALBIN)/standins/ ./test/standins/kube-rbac-proxy ./test/standins/service-ca
 
 memcacheclient:
 	go build -trimpath -ldflags '-s -w' -o $(LOCALBIN)/e2e/memcacheclient ./test/e2e/memcacheclient
@@ -160,9 +161,9 @@ root:
 cluster-up: root cluster-tools ## Start a real one-node cluster on this machine and leave it running.
 	$(LOCALCLUSTER) up
 
-INSTALL_OLM = LOCALBIN=$(LOCALBIN) hack/olm/install.sh
+INSTALL_OLM = env LOCALBIN=$(LOCALBIN) hack/olm/install.sh
 
-cluster-olm: root olm-tools ## Start it, if it doesn't run, and install the Operator Lifecycle Manager.
+cluster-olm: root olm-tools ## Start it, if it doesn't run, and install the Operator Lifecycle Manager and OpenShift's stand-ins.
 	$(LOCALCLUSTER) up >/dev/null
 	$(LOCALCLUSTER) with -- $(INSTALL_OLM)
 
@@ -230,7 +231,7 @@ include hack/tools/tools.mk
 
 # What the local cluster consists of, and OLM on it.
 cluster-tools: localcluster $(foreach module,kubernetes etcd containerd coredns,$(call tool_binaries,$(module)))
-olm-tools: cluster-tools $(foreach module,olm opm helm image operator-sdk,$(call tool_binaries,$(module)))
+olm-tools: cluster-tools standins $(foreach module,olm opm helm image operator-sdk,$(call tool_binaries,$(module)))
 
 tools: cluster-tools $(foreach module,$(TOOL_MODULES),$(call tool_binaries,$(module))) ## Build all tools now: about half an hour on 2 cores, cached afterwards.
 

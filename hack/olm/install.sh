@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright The Memcached Operator Authors
 #
-# Installs the Operator Lifecycle Manager into the local cluster, by its own chart, and pushes the images that OLM and
-# operator-sdk take from public registries: builds of the same commands, of the versions that hack/tools pins, and
-# Debian's busybox where an image only has to have a few shell tools. Run it by `make cluster-olm`, which builds all that.
+# Makes the local cluster one where OLM can install the bundle. It installs the Operator Lifecycle Manager by its own chart,
+# and pushes the images that OLM and operator-sdk take from public registries: builds of the same commands, of the versions
+# that hack/tools pins, and Debian's busybox where an image only has to have a few shell tools. What the bundle expects of
+# OpenShift gets the stand-ins of test/standins. Run it by `make cluster-olm`, which builds all that.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -32,6 +33,10 @@ push olm "$olm_image"
 push opm "$opm_image"
 push scorecard-test "$scorecard_image"
 push busybox registry.access.redhat.com/ubi9/ubi:9.8 # what `operator-sdk run bundle` unpacks a catalog with
+
+"$LOCALBIN/localcluster" push "$(sed -n s/^kube-rbac-proxy=//p config/images/images.env)=$LOCALBIN/standins/kube-rbac-proxy" \
+  "example.com/service-ca:stand-in=$LOCALBIN/standins/service-ca"
+"$LOCALBIN/kubectl" apply -f test/standins/service-ca/service-ca.yaml
 
 readonly chart=$(folder $olm_module olm)/deploy
 "$LOCALBIN/helm" upgrade --install olm "$chart/chart" --namespace kube-system --wait --timeout 5m \

@@ -11,7 +11,6 @@ package olm
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -101,6 +100,5 @@ func prepare(ctx context.Context, folder string) error {
 	if err := publishCatalog(ctx, filepath.Join(folder, "catalog")); err != nil {
 		return fmt.Errorf("publishing the catalog: %w", err)
 	}
-	_, err := framework.TryKubectl("", "apply", "-f", filepath.Join(framework.Root(), "test", "standins", "service-ca", "service-ca.yaml"))
-	return errors.Join(err, framework.StartClient())
+	return framework.StartClient()
 }
