@@ -85,9 +85,11 @@ func run(ctx context.Context, given options.Options) error {
 		Concurrency: given.Concurrency,
 		Settle:      settle,
 	}
+	upgradeable := &controllers.UpgradeableReconciler{Reader: mgr.GetClient(), Settle: settle}
 	if err := errors.Join(
 		reconciler.SetupWithManager(mgr),
 		monitoring.SetupWithManager(mgr, controllers.Name, given.ServiceMonitorNamespace),
+		upgradeable.SetupWithManager(mgr),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("ping", healthz.Ping),
 	); err != nil {

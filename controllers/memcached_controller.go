@@ -96,8 +96,12 @@ func (r *MemcachedReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Pod{}, children).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.Concurrency,
-			// At most a minute, so that the end of an outage is noticed within a minute.
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, time.Minute),
+			RateLimiter:             retries(),
 		}).
 		Complete(r)
+}
+
+// retries come twice as late each time, but at least every minute, so that the end of an outage is noticed within a minute.
+func retries() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, time.Minute)
 }

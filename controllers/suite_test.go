@@ -5,6 +5,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -16,8 +17,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/onsi/gomega"
+	"github.com/operator-framework/api/crds"
+	operatorsv2 "github.com/operator-framework/api/pkg/operators/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -62,7 +66,9 @@ func withControlPlane(run func() int) int {
 	ctrl.SetLogger(logr.Discard()) // tests say what matters
 	utilruntime.Must(clientgoscheme.AddToScheme(testScheme))
 	utilruntime.Must(cachev1.AddToScheme(testScheme))
+	utilruntime.Must(operatorsv2.AddToScheme(testScheme))
 	environment := &envtest.Environment{
+		CRDs:                  []*apiextensionsv1.CustomResourceDefinition{crds.OperatorCondition()},
 		CRDDirectoryPaths:     []string{filepath.Join("..", "config", "crd", "bases")},
 		ErrorIfCRDPathMissing: true,
 	}
@@ -116,11 +122,17 @@ func startOperator(t *testing.T, namespace string, changes ...func(*operatorOpti
 		options.requests.next = next
 		return options.requests
 	})
+	ownConfig.Impersonate.UserName = options.user
 	mgr, err := ctrl.NewManager(ownConfig, ctrl.Options{
-		Scheme:     testScheme,
-		Cache:      CacheOptions([]string{namespace}),
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)}, // several operators in one process
+		Scheme:                        testScheme,
+		Cache:                         CacheOptions([]string{namespace}),
+		Metrics:                       metricsserver.Options{BindAddress: "0"},
+		Controller:                    config.Controller{SkipNameValidation: new(true)}, // several operators in one process
+		LeaderElection:                options.elected,
+		LeaderElectionID:              Name,
+		LeaderElectionNamespace:       namespace,
+		LeaderElectionReleaseOnCancel: true,
+		RetryPeriod:                   new(time.Second),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +145,8 @@ func startOperator(t *testing.T, namespace string, changes ...func(*operatorOpti
 		Concurrency: 4,
 		Settle:      options.settle,
 	}
-	if err := reconciler.SetupWithManager(mgr); err != nil {
+	upgradeable := &UpgradeableReconciler{Reader: mgr.GetClient(), Settle: options.settle}
+	if err := errors.Join(reconciler.SetupWithManager(mgr), upgradeable.SetupWithManager(mgr)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -153,6 +166,10 @@ type operatorOptions struct {
 	platform platform.Platform
 	requests *requests
 	settle   time.Duration
+	// user is who the operator is to the API server, empty for one who may do everything.
+	user string
+	// elected operators work only while they lead.
+	elected bool
 	// wrap comes between the operator and the API server, for all requests.
 	wrap func(http.RoundTripper) http.RoundTripper
 }

@@ -32,6 +32,8 @@ const (
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonPodsRefused: quota or an admission rule refuses the pods.
 	ReasonPodsRefused = "PodsRefused"
+	// ReasonDeploymentPaused: somebody paused the Deployment, which isn't as the spec asks.
+	ReasonDeploymentPaused = "DeploymentPaused"
 	// ReasonImagePullFailed: a node can't pull the image.
 	ReasonImagePullFailed = "ImagePullFailed"
 	// ReasonContainerStartFailed: a node can't start a container.
@@ -48,8 +50,10 @@ const (
 
 // Reasons of Progressing; while it is stopped by a problem, the reason is that of Degraded.
 const (
-	// ReasonRollingOut: pods are being added, removed or replaced.
+	// ReasonRollingOut: pods of a changed spec are being made, within the Deployment's progress deadline.
 	ReasonRollingOut = "RollingOut"
+	// ReasonAdjusting: pods are missing, too many or not ready, but none is being replaced; no deadline runs.
+	ReasonAdjusting = "Adjusting"
 	// ReasonRolloutComplete: the pods are as the spec asks.
 	ReasonRolloutComplete = "RolloutComplete"
 )

@@ -99,11 +99,16 @@ type MemcachedStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// Why the rule of the conditions: the format date-time allows what no Go program can read, such as a "t" for the "T", or a
+	// list, and one such value would stop the watch of all Memcacheds. To compare the time makes the API server read it as Go
+	// does. The bounds keep out what Go would write back as null, or with a year of five digits.
+
 	// conditions are Ready, Progressing, Degraded and UpdateAvailable; docs/conditions.md lists their reasons.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +kubebuilder:validation:items:XValidation:rule="self.lastTransitionTime > timestamp('0001-01-01T00:00:00Z') && self.lastTransitionTime < timestamp('9999-12-31T23:59:59Z')",message="lastTransitionTime must be a time such as 2006-01-02T15:04:05Z, with an upper-case T and Z, of the years 1 to 9999"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 

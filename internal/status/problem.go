@@ -55,6 +55,7 @@ func (v view) problem() *problem {
 		v.applyRefused,
 		v.applyFailed,
 		v.podsRefused,
+		v.deploymentPaused,
 		v.imagePullFailed,
 		v.containerStartFailed,
 		v.crashLooping,
@@ -97,15 +98,34 @@ func oneLine(err error) string {
 	return strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// podsRefused: the Deployment's own controller isn't allowed to create pods.
+// podsRefused: the Deployment's own controller isn't allowed to create pods, or the ReplicaSet that creates them.
 func (v view) podsRefused() *problem {
 	failure := v.deploymentCondition(appsv1.DeploymentReplicaFailure)
 	if failure == nil || failure.Status != corev1.ConditionTrue {
-		return nil
+		failure = v.deploymentCondition(appsv1.DeploymentProgressing)
+		if failure == nil || failure.Reason != "ReplicaSetCreateError" {
+			return nil
+		}
 	}
 	return &problem{
 		reason:  cachev1.ReasonPodsRefused,
 		message: fmt.Sprintf("the cluster refuses the pods of Deployment %q: %s", v.Deployment.Name, failure.Message),
+	}
+}
+
+// deploymentPaused: somebody paused the Deployment, and it isn't what the spec asks for.
+func (v view) deploymentPaused() *problem {
+	if v.Deployment == nil || !v.Deployment.Spec.Paused || v.Changed || v.unseen() {
+		return nil
+	}
+	if size := v.mc.Spec.Size; v.Deployment.Status.UpdatedReplicas == size && v.Deployment.Status.Replicas == size {
+		return nil
+	}
+	return &problem{
+		reason: cachev1.ReasonDeploymentPaused,
+		message: fmt.Sprintf("Deployment %q is paused, so that its pods aren't replaced: to go on, kubectl rollout resume deployment %s",
+			v.Deployment.Name, v.Deployment.Name),
+		blocksProgress: true,
 	}
 }
 

@@ -134,13 +134,17 @@ func (v view) progressing(problem *problem) metav1.Condition {
 	switch {
 	case problem != nil && (problem.blocksProgress || v.pastDeadline()):
 		condition.Reason, condition.Message = problem.reason, problem.message
-	case !v.rolledOut():
+	case v.rolledOut():
+		condition.Reason = cachev1.ReasonRolloutComplete
+		condition.Message = fmt.Sprintf("all %d pods are as the spec asks", v.mc.Spec.Size)
+	case v.rollingOut():
 		condition.Status = metav1.ConditionTrue
 		condition.Reason = cachev1.ReasonRollingOut
 		condition.Message = fmt.Sprintf("moving to %d pods of the current spec", v.mc.Spec.Size)
 	default:
-		condition.Reason = cachev1.ReasonRolloutComplete
-		condition.Message = fmt.Sprintf("all %d pods are as the spec asks", v.mc.Spec.Size)
+		condition.Status = metav1.ConditionTrue
+		condition.Reason = cachev1.ReasonAdjusting
+		condition.Message = fmt.Sprintf("moving to %d ready pods; none is being replaced", v.mc.Spec.Size)
 	}
 	return condition
 }
@@ -151,9 +155,29 @@ func (v view) rolledOut() bool {
 		return false
 	}
 	size, live := v.mc.Spec.Size, v.Deployment.Status
-	return live.ObservedGeneration >= v.Deployment.Generation &&
-		live.UpdatedReplicas == size && live.Replicas == size &&
+	return !v.unseen() && live.UpdatedReplicas == size && live.Replicas == size &&
 		int(size) == len(v.pods) && v.readyPods == size
+}
+
+// rollingOut tells, of what isn't rolled out, whether the Deployment's controller works on a new pod template, or has yet to
+// look at it. Its progress deadline runs then, and only then: nothing limits how long a pod may take that scaling added or
+// that takes the place of a lost one.
+func (v view) rollingOut() bool {
+	switch {
+	case v.Deployment == nil:
+		return v.convergeErr == nil
+	case v.Deployment.Spec.Paused:
+		return false
+	case v.Changed || v.unseen():
+		return true
+	}
+	progressing := v.deploymentCondition(appsv1.DeploymentProgressing)
+	return progressing == nil || progressing.Reason != "NewReplicaSetAvailable"
+}
+
+// unseen: the Deployment changed, and its controller has yet to look at it.
+func (v view) unseen() bool {
+	return v.Deployment.Status.ObservedGeneration < v.Deployment.Generation
 }
 
 func degraded(problem *problem) metav1.Condition {

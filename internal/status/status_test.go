@@ -150,6 +150,9 @@ func TestConditions(t *testing.T) {
 	three := []corev1.Pod{pod("a", serving), pod("b", serving), pod("c", serving)}
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	backingOff := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	complete := withCondition(appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"})
+	updating := withCondition(appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated"})
+	paused := func(d *appsv1.Deployment) { d.Spec.Paused = true }
 	deadline := withCondition(appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"})
 
 	type condition struct {
@@ -205,6 +208,47 @@ func TestConditions(t *testing.T) {
 			size: 3, observed: Observed{Deployment: deployment(3, func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 2 }), Service: &corev1.Service{}, Pods: three},
 			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
 		},
+		"the Deployment's controller is at work": {
+			size: 3, observed: Observed{Deployment: deployment(3, updating), Service: &corev1.Service{}, Pods: three[:2]},
+			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"a pod is lost after the rollout": {
+			size: 3, observed: Observed{Deployment: deployment(3, complete), Service: &corev1.Service{}, Pods: append([]corev1.Pod{pod("z")}, three[:2]...)},
+			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonAdjusting}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"pods are added after the rollout": {
+			size: 3, observed: Observed{Deployment: deployment(1, complete), Service: &corev1.Service{}, Pods: three[:1]},
+			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonAdjusting}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"a rollout that has just begun after another": {
+			size: 3, observed: Observed{Deployment: deployment(3, complete), Service: &corev1.Service{}, Pods: three, Changed: true},
+			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"a rollout after another that the Deployment's controller has not seen": {
+			size: 3, observed: Observed{Deployment: deployment(3, complete, func(d *appsv1.Deployment) { d.Generation++ }), Service: &corev1.Service{}, Pods: three},
+			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"a Service that can't be written after the rollout": {
+			size: 3, err: errors.New("some error"), observed: Observed{Deployment: deployment(3, complete), Pods: three},
+			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonAdjusting}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"a Deployment that can't be created": {
+			size: 3, err: errors.New("some error"),
+			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonAdjusting}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"a change while the Deployment is paused": {
+			size: 3, observed: Observed{Deployment: deployment(3, updating, paused, func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }), Service: &corev1.Service{}, Pods: three},
+			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{no, cachev1.ReasonDeploymentPaused}, degraded: condition{yes, cachev1.ReasonDeploymentPaused},
+			messages: []string{"kubectl rollout resume deployment cart"},
+		},
+		"a pod is lost while the Deployment is paused": {
+			size: 3, observed: Observed{Deployment: deployment(3, updating, paused), Service: &corev1.Service{}, Pods: three[:2]},
+			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonAdjusting}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"a paused Deployment that is as it should be": {
+			size: 3, observed: Observed{Deployment: deployment(3, paused), Service: &corev1.Service{}, Pods: three},
+			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{no, cachev1.ReasonRolloutComplete}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
 		"a pod too many is left": {
 			size: 2, observed: Observed{Deployment: deployment(3), Service: &corev1.Service{}, Pods: three},
 			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
@@ -248,6 +292,13 @@ func TestConditions(t *testing.T) {
 			}))},
 			ready: condition{no, cachev1.ReasonPodsRefused}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{yes, cachev1.ReasonPodsRefused},
 			messages: []string{"exceeded quota: tiny", `Deployment "cart"`},
+		},
+		"quota refuses the ReplicaSet, which the Deployment's controller then takes for a Deployment that it hasn't seen": {
+			size: 3, observed: Observed{Service: &corev1.Service{}, Pods: three, Deployment: deployment(3, func(d *appsv1.Deployment) { d.Generation++ }, withCondition(appsv1.DeploymentCondition{
+				Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ReplicaSetCreateError", Message: "exceeded quota: few",
+			}))},
+			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{yes, cachev1.ReasonPodsRefused},
+			messages: []string{"exceeded quota: few"},
 		},
 		"an image that can't be pulled": {
 			size: 1, observed: Observed{Deployment: deployment(1), Service: &corev1.Service{}, Pods: []corev1.Pod{pod("a", phase(corev1.PodPending), waiting("ErrImagePull"))}},
