@@ -136,7 +136,7 @@ PUSH_FOR_OLM = $(LOCALCLUSTER) push $(IMG)=$(LOCALBIN)/manager $(IMAGE_TAG_BASE)
 e2e-olm: root olm-tools build memcacheclient ## Test the operator as OLM installs it from a catalog, with a real OLM on a local cluster.
 	go build -trimpath -ldflags '-s -w -X main.version=next' -o $(LOCALBIN)/e2e/next/manager . # for an upgrade
 	$(LOCALCLUSTER) with -- bash -euc '$(PUSH_FOR_OLM); $(INSTALL_OLM); OPM_IMG=$(OPM_IMG) KUBECTL=$(KUBECTL) \
-		MEMCACHECLIENT_IMG=$(MEMCACHECLIENT_IMG) go test -v -count=1 -timeout=40m ./test/e2e/olm'
+		MEMCACHECLIENT_IMG=$(MEMCACHECLIENT_IMG) go test -v -count=1 -parallel=4 -timeout=40m ./test/e2e/olm'
 
 test-cluster: root cluster-tools build ## Test the local cluster itself, and make run. Ends a local cluster that runs.
 	go test -v -tags cluster -count=1 -timeout 20m -p 1 ./hack/localcluster ./hack/run

@@ -55,8 +55,13 @@ spec:
 			t.Log(state(namespace))
 		}
 		unsubscribe(t, namespace)
-		framework.Kubectl(t, "", "delete", "crd", crd, "--ignore-not-found", "--timeout=2m")
 	})
+}
+
+// removeCRD leaves the cluster at the end of a test as one that never had the operator.
+func removeCRD(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() { framework.Kubectl(t, "", "delete", "crd", crd, "--ignore-not-found", "--timeout=2m") })
 }
 
 // unsubscribe uninstalls the operator as the documentation says.

@@ -34,49 +34,56 @@ const serviceMonitorCRD = "servicemonitors.monitoring.coreos.com"
 // certificate and through the sidecar. The first installation is there before the Prometheus operator, the second comes
 // after it and into another namespace, so that nothing can depend on a name.
 func TestMetricsAreScrapedAsTheServiceMonitorSays(t *testing.T) {
+	removeCRD(t)
 	removeServiceMonitorCRD(t)
 	t.Cleanup(func() { removeServiceMonitorCRD(t) })
-	for _, when := range []string{"installed before the Prometheus operator", "installed after it, elsewhere"} {
-		t.Run(when, func(t *testing.T) {
-			namespace := framework.NewNamespace(t)
-			install(t, namespace, current, namespace)
-			framework.Kubectl(t, "", "apply", "--server-side", "-f", serviceMonitorCRDFile(t))
-
-			var monitor serviceMonitor
-			framework.Eventually(t, func(g gomega.Gomega) { monitor = readServiceMonitor(g, namespace) })
-			if want := deployment + "-metrics-service." + namespace + ".svc"; monitor.endpoint().TLSConfig.ServerName != want {
-				t.Errorf("serverName is %q, want %q", monitor.endpoint().TLSConfig.ServerName, want)
-			}
-			framework.Eventually(t, func(g gomega.Gomega) {
-				// Both replicas answer; only the leader has the counters of its work, so go's are looked for.
-				answers := monitor.scrape(g, namespace, monitor.token(g, namespace))
-				g.Expect(answers).To(gomega.HaveLen(2))
-				for _, answer := range answers {
-					g.Expect(answer.status).To(gomega.Equal(http.StatusOK))
-					g.Expect(answer.body).To(gomega.ContainSubstring("go_goroutines"))
-				}
-			})
-			g := gomega.NewWithT(t)
-			framework.Kubectl(t, namespace, "create", "serviceaccount", "nobody")
-			for who, test := range map[string]struct {
-				token string
-				want  int
-			}{
-				"somebody without a token":   {"", http.StatusUnauthorized},
-				"somebody without the right": {strings.TrimSpace(framework.Kubectl(t, namespace, "create", "token", "nobody")), http.StatusForbidden},
-			} {
-				for _, answer := range monitor.scrape(g, namespace, test.token) {
-					g.Expect(answer.status).To(gomega.Equal(test.want), who)
-					g.Expect(answer.body).NotTo(gomega.ContainSubstring("go_goroutines"), who)
-					t.Logf("%s gets %d", who, answer.status)
-				}
-			}
-			unsubscribe(t, namespace)
-			framework.Eventually(t, func(g gomega.Gomega) {
-				g.Expect(framework.TryKubectl("", "-n", namespace, "get", "servicemonitors", "-o", "name")).To(gomega.BeEmpty())
-			})
+	first, second := framework.NewNamespace(t), framework.NewNamespace(t)
+	install(t, first, current, first)
+	framework.Kubectl(t, "", "apply", "--server-side", "-f", serviceMonitorCRDFile(t))
+	install(t, second, current, second)
+	for _, namespace := range []string{second, first} {
+		isScraped(t, namespace)
+	}
+	for _, namespace := range []string{second, first} {
+		unsubscribe(t, namespace)
+		framework.Eventually(t, func(g gomega.Gomega) {
+			g.Expect(framework.TryKubectl("", "-n", namespace, "get", "servicemonitors", "-o", "name")).To(gomega.BeEmpty())
 		})
 	}
+}
+
+// isScraped follows the ServiceMonitor of the operator in the namespace.
+func isScraped(t *testing.T, namespace string) {
+	t.Helper()
+	var monitor serviceMonitor
+	framework.Eventually(t, func(g gomega.Gomega) { monitor = readServiceMonitor(g, namespace) })
+	if want := deployment + "-metrics-service." + namespace + ".svc"; monitor.endpoint().TLSConfig.ServerName != want {
+		t.Errorf("serverName is %q, want %q", monitor.endpoint().TLSConfig.ServerName, want)
+	}
+	framework.Eventually(t, func(g gomega.Gomega) {
+		answers := monitor.scrape(g, namespace, monitor.token(g, namespace))
+		g.Expect(answers).To(gomega.HaveLen(2), "both replicas answer")
+		for _, answer := range answers {
+			g.Expect(answer.status).To(gomega.Equal(http.StatusOK))
+			g.Expect(answer.body).To(gomega.ContainSubstring("go_goroutines"))
+		}
+	})
+	framework.Kubectl(t, namespace, "create", "serviceaccount", "nobody")
+	for who, test := range map[string]struct {
+		token string
+		want  int
+	}{
+		"somebody without a token":   {"", http.StatusUnauthorized},
+		"somebody without the right": {strings.TrimSpace(framework.Kubectl(t, namespace, "create", "token", "nobody")), http.StatusForbidden},
+	} {
+		g := gomega.NewWithT(t)
+		for _, answer := range monitor.scrape(g, namespace, test.token) {
+			g.Expect(answer.status).To(gomega.Equal(test.want), who)
+			g.Expect(answer.body).NotTo(gomega.ContainSubstring("go_goroutines"), who)
+		}
+		t.Logf("%s gets %d", who, test.want)
+	}
+	t.Logf("in namespace %s, Prometheus gets the metrics of both replicas from %s", namespace, monitor.endpoint().TLSConfig.ServerName)
 }
 
 func serviceMonitorCRDFile(t *testing.T) string {

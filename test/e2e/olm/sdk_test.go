@@ -48,7 +48,7 @@ func TestOperatorSDKValidatesTheBundle(t *testing.T) {
 }
 
 // unavoidable is said of each example that has no status, and ours are what users write.
-const unavoidable = "status descriptor"
+const unavoidable = "does not have status spec"
 
 func TestScorecardPasses(t *testing.T) {
 	namespace := framework.NewNamespace(t)
@@ -90,7 +90,7 @@ func TestOperatorSDKRunsUpgradesAndRemovesTheBundle(t *testing.T) {
 		}
 		t.Logf("operator-sdk %s\n%s", strings.Join(args[:2], " "), output)
 	}
-	t.Cleanup(func() { framework.Kubectl(t, "", "delete", "crd", crd, "--ignore-not-found", "--timeout=2m") })
+	removeCRD(t)
 	common := []string{"--security-context-config=restricted"}
 	sdk(append([]string{"run", "bundle", local(current.image), "--index-image=" + local(opmImage)}, common...)...)
 	framework.Apply(t, namespace, framework.Memcached("cart", "{size: 1}"))

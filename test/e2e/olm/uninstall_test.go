@@ -22,7 +22,7 @@ var remains = []string{
 	"OperatorGroup memcached-operator",
 }
 
-// Covers the administrator's last act. Nobody loses a cache by it, and nothing is left that the documentation doesn't name.
+// Covers an installation for all namespaces, and the administrator's last act. Nobody loses a cache by it, and nothing is left that the documentation doesn't name.
 func TestUninstallingLeavesWhatTheDocumentationSays(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(framework.Root(), "docs", "installing.md"))
 	if err != nil {
@@ -34,9 +34,12 @@ func TestUninstallingLeavesWhatTheDocumentationSays(t *testing.T) {
 		}
 	}
 
+	removeCRD(t)
 	namespace, caches := framework.NewNamespace(t), framework.NewNamespace(t)
 	before := inventory(t, caches)
 	install(t, namespace, current)
+	runsAsOLMInstalledIt(t, namespace)
+	rights(t, namespace, []string{namespace, caches}, nil)
 	framework.Apply(t, caches, framework.Memcached("cart", "{size: 2}"))
 	pods := framework.Serves(t, caches, "cart", 2)
 
