@@ -83,6 +83,21 @@ func TestDigestIsThatOfTheIndex(t *testing.T) {
 	}
 }
 
+func TestPinningLeavesTheNameOfAnImageAsItIsWritten(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("a", 64)
+	for image, want := range map[string]string{
+		"docker.io/library/memcached:1.6.45":                   "docker.io/library/memcached@",
+		"registry.example.com:5000/memcached:1.6.45":           "registry.example.com:5000/memcached@",
+		"registry.example.com:5000/memcached@" + digest:        "registry.example.com:5000/memcached@",
+		"registry.example.com:5000/memcached:1.6.45@" + digest: "registry.example.com:5000/memcached@",
+	} {
+		got, err := pin(context.Background(), image, func(context.Context, string) (string, error) { return digest, nil })
+		if err != nil || got != want+digest {
+			t.Errorf("%s became %q, %v, want %s%s", image, got, err, want, digest)
+		}
+	}
+}
+
 func TestUpgradeEdges(t *testing.T) {
 	for name, test := range map[string]struct{ version, previous, replaces, skipRange string }{
 		"the first version replaces none":               {"0.1.0", "", "", ""},

@@ -152,23 +152,29 @@ func placeImages(ctx context.Context, csv *v1alpha1.ClusterServiceVersion, image
 	return checkPinned(csv)
 }
 
-// pin replaces the tag of an image by its digest.
+// pin replaces the tag of an image by its digest. The rest stays as it is written: the library calls docker.io by another
+// name of its own, which the rules of mirrors don't know.
 func pin(ctx context.Context, reference string, digest func(context.Context, string) (string, error)) (string, error) {
 	if digest == nil {
 		return reference, nil
 	}
-	parsed, err := name.ParseReference(reference, name.StrictValidation)
-	if err != nil {
-		return "", err
-	}
-	if _, pinned := parsed.(name.Digest); pinned {
-		return parsed.Context().Name() + "@" + parsed.Identifier(), nil
+	if _, err := name.NewDigest(reference, name.StrictValidation); err == nil {
+		tagged, pinned, _ := strings.Cut(reference, "@")
+		return withoutTag(tagged) + "@" + pinned, nil
 	}
 	found, err := digest(ctx, reference)
 	if err != nil {
 		return "", err
 	}
-	return parsed.Context().Digest(found).Name(), nil
+	return withoutTag(reference) + "@" + found, nil
+}
+
+// withoutTag leaves the colon of a registry's port.
+func withoutTag(reference string) string {
+	if colon := strings.LastIndex(reference, ":"); colon > strings.LastIndex(reference, "/") {
+		return reference[:colon]
+	}
+	return reference
 }
 
 // Digest asks the registry that an image names for the image's digest; of an image for several architectures, it is that

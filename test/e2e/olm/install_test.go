@@ -58,10 +58,19 @@ spec:
 	})
 }
 
-// removeCRD leaves the cluster at the end of a test as one that never had the operator.
-func removeCRD(t *testing.T) {
+// rolesForUsers are the ClusterRoles of the bundle. OLM leaves them behind.
+var rolesForUsers = []string{
+	"memcached-operator-memcached-admin-role", "memcached-operator-memcached-editor-role",
+	"memcached-operator-memcached-viewer-role", "memcached-operator-metrics-reader",
+}
+
+// removeWhatRemains leaves the cluster at the end of a test as one that never had the operator.
+func removeWhatRemains(t *testing.T) {
 	t.Helper()
-	t.Cleanup(func() { framework.Kubectl(t, "", "delete", "crd", crd, "--ignore-not-found", "--timeout=2m") })
+	t.Cleanup(func() {
+		framework.Kubectl(t, "", "delete", "crd", crd, "--ignore-not-found", "--timeout=2m")
+		framework.Kubectl(t, "", append([]string{"delete", "clusterrole", "--ignore-not-found"}, rolesForUsers...)...)
+	})
 }
 
 // unsubscribe uninstalls the operator as the documentation says.

@@ -26,7 +26,7 @@ const ignoring = 10 * time.Second
 // Covers who is looked after, and who is left alone, in the three ways of choosing namespaces. The three installations are
 // there at the same time, each for its own tenants. That for all namespaces is left to the tests of upgrading and uninstalling.
 func TestTheOperatorGroupSelectsTheNamespaces(t *testing.T) {
-	removeCRD(t)
+	removeWhatRemains(t)
 	for _, test := range []struct {
 		mode v1alpha1.InstallModeType
 		// targets and others are namespaces by the names that the test gives them.

@@ -34,7 +34,7 @@ const serviceMonitorCRD = "servicemonitors.monitoring.coreos.com"
 // certificate and through the sidecar. The first installation is there before the Prometheus operator, the second comes
 // after it and into another namespace, so that nothing can depend on a name.
 func TestMetricsAreScrapedAsTheServiceMonitorSays(t *testing.T) {
-	removeCRD(t)
+	removeWhatRemains(t)
 	removeServiceMonitorCRD(t)
 	t.Cleanup(func() { removeServiceMonitorCRD(t) })
 	first, second := framework.NewNamespace(t), framework.NewNamespace(t)

@@ -90,7 +90,7 @@ func TestOperatorSDKRunsUpgradesAndRemovesTheBundle(t *testing.T) {
 		}
 		t.Logf("operator-sdk %s\n%s", strings.Join(args[:2], " "), output)
 	}
-	removeCRD(t)
+	removeWhatRemains(t)
 	common := []string{"--security-context-config=restricted"}
 	sdk(append([]string{"run", "bundle", local(current.image), "--index-image=" + local(opmImage)}, common...)...)
 	framework.Apply(t, namespace, framework.Memcached("cart", "{size: 1}"))

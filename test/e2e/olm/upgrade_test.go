@@ -26,7 +26,7 @@ import (
 // time the new CRD is there already, and the old operator works with it. A Memcached that will never get its image doesn't
 // keep OLM waiting.
 func TestAnUpgradeWaitsForARolloutAndThenTouchesNoCache(t *testing.T) {
-	removeCRD(t)
+	removeWhatRemains(t)
 	namespace, caches := framework.NewNamespace(t), framework.NewNamespace(t)
 	install(t, namespace, current)
 
