@@ -32,7 +32,7 @@ const (
 	ReasonApplyFailed = "ApplyFailed"
 	// ReasonPodsRefused: quota or an admission rule refuses the pods.
 	ReasonPodsRefused = "PodsRefused"
-	// ReasonDeploymentPaused: somebody paused the Deployment, which isn't as the spec asks.
+	// ReasonDeploymentPaused: somebody paused the Deployment, whose pods aren't those that the spec asks for.
 	ReasonDeploymentPaused = "DeploymentPaused"
 	// ReasonImagePullFailed: a node can't pull the image.
 	ReasonImagePullFailed = "ImagePullFailed"
@@ -50,7 +50,7 @@ const (
 
 // Reasons of Progressing; while it is stopped by a problem, the reason is that of Degraded.
 const (
-	// ReasonRollingOut: pods of a changed spec are being made, within the Deployment's progress deadline.
+	// ReasonRollingOut: pods of a new or changed spec are being made, within the Deployment's progress deadline.
 	ReasonRollingOut = "RollingOut"
 	// ReasonAdjusting: pods are missing, too many or not ready, but none is being replaced; no deadline runs.
 	ReasonAdjusting = "Adjusting"

@@ -71,7 +71,7 @@ func SetupWithManager(mgr manager.Manager, owner, namespace string) error {
 	}
 	return mgr.Add(&keeper{
 		client:    client.WithFieldOwner(uncached, owner),
-		log:       mgr.GetLogger().WithName("monitoring"),
+		log:       mgr.GetLogger().WithName("monitoring").WithValues("namespace", namespace),
 		namespace: namespace,
 		period:    time.Minute,
 	})

@@ -5,13 +5,14 @@ package monitoring
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -64,14 +65,9 @@ func (k *keeper) keepServiceMonitor(ctx context.Context) error {
 				return err
 			}
 		} else if !metav1.IsControlledBy(monitor, deployment) {
-			return fmt.Errorf("it isn't of this operator: delete it, and it is made anew")
+			return errors.New("it isn't this operator's: delete it, and it is made anew")
 		}
-		labels := monitor.GetLabels()
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		maps.Copy(labels, Labels())
-		monitor.SetLabels(labels)
+		monitor.SetLabels(labels.Merge(monitor.GetLabels(), Labels()))
 		monitor.Object["spec"] = spec(k.namespace)
 		return nil
 	})
@@ -79,7 +75,7 @@ func (k *keeper) keepServiceMonitor(ctx context.Context) error {
 		return nil // the kind went away
 	}
 	if err != nil {
-		return fmt.Errorf("writing ServiceMonitor %q: %w", ServiceMonitor, err)
+		return fmt.Errorf("keeping ServiceMonitor %q: %w", ServiceMonitor, err)
 	}
 	if result != controllerutil.OperationResultNone {
 		k.log.Info("Wrote ServiceMonitor", "name", ServiceMonitor, "result", result)

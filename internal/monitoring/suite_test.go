@@ -5,11 +5,9 @@ package monitoring
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -31,6 +29,8 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
+
+	"github.com/example-inc/memcached-operator/internal/monitoring/monitoringtest"
 )
 
 // A real kube-apiserver and etcd, which knows the rights that config/default gives the manager, and that guards owner
@@ -73,19 +73,10 @@ func withControlPlane(run func() int) int {
 	return run()
 }
 
-// crds are the options to install the Prometheus operator's kind with, which Go's module cache has.
+// crds are the options to install the Prometheus operator's kind with.
 func crds(t *testing.T) envtest.CRDInstallOptions {
 	t.Helper()
-	const name = "github.com/prometheus-operator/prometheus-operator"
-	pin := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", name)
-	pin.Dir = "../../test/prometheus-operator"
-	output, err := pin.Output()
-	var module struct{ Dir, Error string }
-	if jsonErr := json.Unmarshal(output, &module); err != nil || jsonErr != nil {
-		t.Fatalf("finding the source of %s: %v: %s", name, err, module.Error)
-	}
-	path := filepath.Join(module.Dir, "example", "prometheus-operator-crd", "monitoring.coreos.com_servicemonitors.yaml")
-	return envtest.CRDInstallOptions{Paths: []string{path}, ErrorIfPathMissing: true}
+	return envtest.CRDInstallOptions{Paths: []string{monitoringtest.ServiceMonitorCRD(t)}, ErrorIfPathMissing: true}
 }
 
 func installCRD(t *testing.T) {

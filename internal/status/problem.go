@@ -113,12 +113,13 @@ func (v view) podsRefused() *problem {
 	}
 }
 
-// deploymentPaused: somebody paused the Deployment, and it isn't what the spec asks for.
+// deploymentPaused: somebody paused the Deployment, and it has pods of an older template, or none at all. Scaling and the
+// replacement of lost pods go on meanwhile, so other differences pass by themselves.
 func (v view) deploymentPaused() *problem {
 	if v.Deployment == nil || !v.Deployment.Spec.Paused || v.Changed || v.unseen() {
 		return nil
 	}
-	if size := v.mc.Spec.Size; v.Deployment.Status.UpdatedReplicas == size && v.Deployment.Status.Replicas == size {
+	if live := v.Deployment.Status; live.UpdatedReplicas == live.Replicas && (live.Replicas > 0 || v.mc.Spec.Size == 0) {
 		return nil
 	}
 	return &problem{

@@ -245,6 +245,18 @@ func TestConditions(t *testing.T) {
 			size: 3, observed: Observed{Deployment: deployment(3, updating, paused), Service: &corev1.Service{}, Pods: three[:2]},
 			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonAdjusting}, degraded: condition{no, cachev1.ReasonAsExpected},
 		},
+		"pods are added while the Deployment is paused": {
+			size: 3, observed: Observed{Deployment: deployment(2, updating, paused), Service: &corev1.Service{}, Pods: three[:2]},
+			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonAdjusting}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"pods are removed while the Deployment is paused": {
+			size: 1, observed: Observed{Deployment: deployment(2, updating, paused), Service: &corev1.Service{}, Pods: three[:2]},
+			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{yes, cachev1.ReasonAdjusting}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"a Deployment that was paused before it made a pod": {
+			size: 3, observed: Observed{Deployment: deployment(0, updating, paused), Service: &corev1.Service{}},
+			ready: condition{no, cachev1.ReasonDeploymentPaused}, progressing: condition{no, cachev1.ReasonDeploymentPaused}, degraded: condition{yes, cachev1.ReasonDeploymentPaused},
+		},
 		"a paused Deployment that is as it should be": {
 			size: 3, observed: Observed{Deployment: deployment(3, paused), Service: &corev1.Service{}, Pods: three},
 			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{no, cachev1.ReasonRolloutComplete}, degraded: condition{no, cachev1.ReasonAsExpected},

@@ -13,6 +13,9 @@ import (
 	cachev1 "github.com/example-inc/memcached-operator/api/v1"
 )
 
+// reasonNoRollout is that of Upgradeable when it is True.
+const reasonNoRollout = "NoRollout"
+
 // namesLimit is how many Memcacheds a message names.
 const namesLimit = 3
 
@@ -35,7 +38,7 @@ func Upgradeable(memcacheds []cachev1.Memcached) metav1.Condition {
 		}
 	}
 	if len(holding) == 0 {
-		return metav1.Condition{Status: metav1.ConditionTrue, Reason: "NoRollout", Message: "no rollout of a Memcached is in progress"}
+		return metav1.Condition{Status: metav1.ConditionTrue, Reason: reasonNoRollout, Message: "no rollout of a Memcached is in progress"}
 	}
 	slices.Sort(holding)
 	var others string
@@ -44,6 +47,6 @@ func Upgradeable(memcacheds []cachev1.Memcached) metav1.Condition {
 	}
 	return metav1.Condition{
 		Status: metav1.ConditionFalse, Reason: cachev1.ReasonRollingOut,
-		Message: "rollouts are in progress of the Memcacheds " + strings.Join(holding, ", ") + others,
+		Message: "rollouts of these Memcacheds are in progress: " + strings.Join(holding, ", ") + others,
 	}
 }

@@ -72,11 +72,11 @@ func TestUpgradeableNamesWhatHolds(t *testing.T) {
 		memcacheds = append(memcacheds, reporting(name, metav1.Condition{Status: metav1.ConditionTrue, Reason: cachev1.ReasonRollingOut}, metav1.Condition{}))
 	}
 	for _, step := range []struct{ add, want string }{
-		{"c", "Memcacheds shop/c"},
-		{"b", "Memcacheds shop/b, shop/c"},
-		{"d", "Memcacheds shop/b, shop/c, shop/d"},
-		{"a", "Memcacheds shop/a, shop/b, shop/c and others"},
-		{"e", "Memcacheds shop/a, shop/b, shop/c and others"},
+		{"c", "in progress: shop/c"},
+		{"b", "in progress: shop/b, shop/c"},
+		{"d", "in progress: shop/b, shop/c, shop/d"},
+		{"a", "in progress: shop/a, shop/b, shop/c and others"},
+		{"e", "in progress: shop/a, shop/b, shop/c and others"},
 	} {
 		add(step.add)
 		got := Upgradeable(memcacheds)

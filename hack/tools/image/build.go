@@ -10,8 +10,6 @@ import (
 	"path"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/crane"
@@ -127,17 +125,6 @@ func (b *builder) apply(command instructions.Command) error {
 		if !b.cmdSet { // those of the image below aren't meant for this program
 			b.config.Cmd = nil
 		}
-	case *instructions.EnvCommand:
-		for _, variable := range c.Env {
-			isSet := func(other string) bool { return strings.HasPrefix(other, variable.Key+"=") }
-			if at := slices.IndexFunc(b.config.Env, isSet); at >= 0 {
-				b.config.Env[at] = variable.String()
-			} else {
-				b.config.Env = append(b.config.Env, variable.String())
-			}
-		}
-	case *instructions.ExposeCommand:
-		return b.expose(c.Ports)
 	case *instructions.LabelCommand:
 		if b.config.Labels == nil {
 			b.config.Labels = map[string]string{}
@@ -147,11 +134,6 @@ func (b *builder) apply(command instructions.Command) error {
 		}
 	case *instructions.UserCommand:
 		b.config.User = c.User
-	case *instructions.WorkdirCommand:
-		b.config.WorkingDir = b.absolute(c.Path)
-		folder := layer{}
-		b.makeFolders(folder, b.config.WorkingDir)
-		return b.add(folder, c)
 	}
 	return nil
 }
@@ -195,27 +177,6 @@ func commandLine(c instructions.ShellDependantCmdLine) []string {
 		return append([]string{"/bin/sh", "-c"}, c.CmdLine...)
 	}
 	return c.CmdLine
-}
-
-func (b *builder) expose(ports []string) error {
-	if b.config.ExposedPorts == nil {
-		b.config.ExposedPorts = map[string]struct{}{}
-	}
-	for _, text := range ports {
-		port, err := b.expand(text)
-		if err != nil {
-			return err
-		}
-		number, protocol, found := strings.Cut(port, "/")
-		if !found {
-			protocol = "tcp"
-		}
-		if _, err := strconv.ParseUint(number, 10, 16); err != nil {
-			return fmt.Errorf("EXPOSE %s: give one port for each word, such as 8080/tcp", port)
-		}
-		b.config.ExposedPorts[number+"/"+protocol] = struct{}{}
-	}
-	return nil
 }
 
 // absolute is what a path of the Dockerfile means in the image.

@@ -13,7 +13,7 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/shell"
 )
 
-// dockerfile is a Dockerfile of one stage that nothing is run for.
+// dockerfile is a Dockerfile of one stage, with no more than what bundles and catalogs need.
 type dockerfile struct {
 	path string
 	// arguments are those before FROM.
@@ -57,8 +57,7 @@ func readDockerfile(path string) (*dockerfile, error) {
 
 func supported(command instructions.Command) bool {
 	switch c := command.(type) {
-	case *instructions.ArgCommand, *instructions.CmdCommand, *instructions.EntrypointCommand, *instructions.EnvCommand,
-		*instructions.ExposeCommand, *instructions.LabelCommand, *instructions.UserCommand, *instructions.WorkdirCommand:
+	case *instructions.ArgCommand, *instructions.CmdCommand, *instructions.EntrypointCommand, *instructions.LabelCommand, *instructions.UserCommand:
 		return true
 	case *instructions.CopyCommand:
 		hasFlag := c.From != "" || c.Chown != "" || c.Chmod != "" || c.Link || c.Parents || len(c.ExcludePatterns) > 0
@@ -73,6 +72,6 @@ func (d *dockerfile) at(location []parser.Range, err error) error {
 }
 
 func (d *dockerfile) refusal(location []parser.Range, code string) error {
-	return d.at(location, fmt.Errorf("%s: this tool runs nothing and only copies files: have podman, docker or buildah build it, "+
+	return d.at(location, fmt.Errorf("%s: this tool only copies files and labels them: have podman, docker or buildah build it, "+
 		"and name that in CONTAINER_TOOL", code))
 }

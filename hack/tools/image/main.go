@@ -27,8 +27,8 @@ import (
 const usage = `Usage: image build [--file DOCKERFILE] [--build-arg NAME=VALUE]… --tag TAG FOLDER
        image push TAG
 
-build keeps the image beside this program, in images/, where push finds it. Dockerfiles with RUN need podman, docker or
-buildah.`
+build keeps the image beside this program, in images/, where push finds it. A Dockerfile with more than FROM, ARG,
+COPY, LABEL, USER, ENTRYPOINT and CMD needs podman, docker or buildah.`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -48,10 +48,10 @@ func Connect(kinds ...func(*runtime.Scheme) error) error {
 	ctrl.SetLogger(logr.Discard()) // tests say what matters
 	format.UseStringerRepresentation = true
 	if os.Getenv("KUBECONFIG") == "" {
-		return errors.New("KUBECONFIG is not set; `make e2e` runs these tests on a local cluster")
+		return errors.New("KUBECONFIG is not set: run these tests by `make e2e` or `make e2e-olm`, which set it to a local cluster")
 	}
 	if ClientImage == "" {
-		return errors.New("MEMCACHECLIENT_IMG is not set; `make e2e` sets it")
+		return errors.New("MEMCACHECLIENT_IMG is not set: run these tests by `make e2e` or `make e2e-olm`, which set it")
 	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -79,7 +79,7 @@ func Connect(kinds ...func(*runtime.Scheme) error) error {
 			return err
 		}
 		if namespace.Labels[OwnLabel] == "" {
-			return fmt.Errorf("the cluster has the Memcached %q in namespace %q, and these tests would delete it", mc.Name, mc.Namespace)
+			return fmt.Errorf("the cluster has the Memcached %q in namespace %q, and these tests would delete it: use another cluster", mc.Name, mc.Namespace)
 		}
 	}
 	return nil

@@ -29,7 +29,7 @@ func Eventually(t *testing.T, check func(g gomega.Gomega)) {
 	Within(t, Patience, check)
 }
 
-// Within is eventually, where the time that it may take is part of what is tested.
+// Within is Eventually, where the time that it may take is part of what is tested.
 func Within(t *testing.T, limit time.Duration, check func(g gomega.Gomega)) {
 	t.Helper()
 	gomega.NewWithT(t).Eventually(check).WithTimeout(limit).WithPolling(Polling).Should(gomega.Succeed())
