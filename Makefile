@@ -233,7 +233,7 @@ include hack/tools/tools.mk
 cluster-tools: localcluster $(foreach module,kubernetes etcd containerd coredns,$(call tool_binaries,$(module)))
 olm-tools: cluster-tools standins $(foreach module,olm opm helm image operator-sdk,$(call tool_binaries,$(module)))
 
-tools: cluster-tools $(foreach module,$(TOOL_MODULES),$(call tool_binaries,$(module))) ## Build all tools now: about half an hour on 2 cores, cached afterwards.
+tools: cluster-tools $(foreach module,$(TOOL_MODULES),$(call tool_binaries,$(module))) ## Build all tools now: about 50 minutes on 2 cores, cached afterwards.
 
 clean: ## Remove bin/. Go's build cache stays, so the next build is quick.
 	rm -rf bin

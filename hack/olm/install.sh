@@ -15,10 +15,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 version() { go -C "hack/tools/$2" list -m -f '{{ .Version }}' "$1"; }
 folder() { go -C "hack/tools/$2" list -m -f '{{ .Dir }}' "$1"; }
 
-readonly olm_module=github.com/operator-framework/operator-lifecycle-manager
-readonly olm_image=quay.io/operator-framework/olm:$(version $olm_module olm)
-readonly opm_image=quay.io/operator-framework/opm:$(version github.com/operator-framework/operator-registry opm)
-readonly scorecard_image=quay.io/operator-framework/scorecard-test:$(version github.com/operator-framework/operator-sdk operator-sdk)
+olm_module=github.com/operator-framework/operator-lifecycle-manager
+olm_image=quay.io/operator-framework/olm:$(version $olm_module olm)
+opm_image=quay.io/operator-framework/opm:$(version github.com/operator-framework/operator-registry opm)
+scorecard_image=quay.io/operator-framework/scorecard-test:$(version github.com/operator-framework/operator-sdk operator-sdk)
 
 # push DOCKERFILE IMAGE: builds of what is in the folder of the tools, and pushes under the name that pods use.
 push() {
@@ -38,7 +38,7 @@ push busybox registry.access.redhat.com/ubi9/ubi:9.8 # what `operator-sdk run bu
   "example.com/service-ca:stand-in=$LOCALBIN/standins/service-ca"
 "$LOCALBIN/kubectl" apply -f test/standins/service-ca/service-ca.yaml
 
-readonly chart=$(folder $olm_module olm)/deploy
+chart=$(folder $olm_module olm)/deploy
 "$LOCALBIN/helm" upgrade --install olm "$chart/chart" --namespace kube-system --wait --timeout 5m \
   --values "$chart/upstream/values.yaml" --values hack/olm/values.yaml \
   --set "olm.image.ref=$olm_image,catalog.image.ref=$olm_image,package.image.ref=$olm_image" \

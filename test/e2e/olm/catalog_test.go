@@ -102,6 +102,7 @@ func TestThePackageIsOnOffer(t *testing.T) {
 		channel := manifest.Status.Channels[0]
 		g.Expect(channel.CurrentCSV).To(gomega.Equal(next.csv()))
 		g.Expect(channel.CurrentCSVDesc.DisplayName).To(gomega.Equal("Memcached Operator"))
+		g.Expect(channel.CurrentCSVDesc.InstallModes).To(gomega.HaveLen(4))
 		for _, mode := range channel.CurrentCSVDesc.InstallModes {
 			g.Expect(mode.Supported).To(gomega.BeTrue(), string(mode.Type))
 		}

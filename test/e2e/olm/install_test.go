@@ -94,8 +94,8 @@ func install(t *testing.T, namespace string, first release, targets ...string) {
 	succeeds(t, namespace, first)
 }
 
-// approve lets OLM install a version, once it has planned to, and waits until the plan is carried out. OLM may drop a plan
-// for a new one just when it is approved, so each of them is.
+// approve lets OLM install a version, and waits until that is done. OLM starts a plan anew if somebody changes it before OLM
+// has said that it wants approval.
 func approve(t *testing.T, namespace string, wanted release) {
 	t.Helper()
 	framework.Eventually(t, func(g gomega.Gomega) {
@@ -107,7 +107,7 @@ func approve(t *testing.T, namespace string, wanted release) {
 				continue
 			}
 			done = done || plan.Status.Phase == v1alpha1.InstallPlanPhaseComplete
-			if !plan.Spec.Approved {
+			if plan.Status.Phase == v1alpha1.InstallPlanPhaseRequiresApproval && !plan.Spec.Approved {
 				plan.Spec.Approved = true
 				g.Expect(framework.Client.Update(context.Background(), &plan)).To(gomega.Succeed())
 			}

@@ -5,7 +5,9 @@ package olm
 
 import (
 	"context"
+	"iter"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1 "github.com/example-inc/memcached-operator/api/v1"
@@ -100,23 +103,41 @@ func rights(t *testing.T, namespace string, allowed, denied []string) {
 	csv := framework.Get(g, namespace, current.csv(), &v1alpha1.ClusterServiceVersion{})
 	asked := 0
 	for _, permissions := range csv.Spec.InstallStrategy.StrategySpec.Permissions {
-		for _, rule := range permissions.Rules {
+		user := "system:serviceaccount:" + namespace + ":" + permissions.ServiceAccountName
+		for attributes := range requests(permissions.Rules) {
+			for answer, namespaces := range map[bool][]string{true: allowed, false: denied} {
+				for _, attributes.Namespace = range namespaces {
+					review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+						User: user, ResourceAttributes: attributes.DeepCopy(),
+					}}
+					g.Expect(framework.Client.Create(t.Context(), review)).To(gomega.Succeed())
+					g.Expect(review.Status.Allowed).To(gomega.Equal(answer), "may %s %+v", user, attributes)
+					asked++
+				}
+			}
+		}
+	}
+	g.Expect(asked).NotTo(gomega.BeZero())
+	t.Logf("the operator has each of its rights in %v and none in %v: %d questions to the API server", allowed, denied, asked)
+}
+
+// requests are all that the rules allow.
+func requests(rules []rbacv1.PolicyRule) iter.Seq[authorizationv1.ResourceAttributes] {
+	return func(yield func(authorizationv1.ResourceAttributes) bool) {
+		for _, rule := range rules {
+			names := rule.ResourceNames
+			if len(names) == 0 {
+				names = []string{""} // any
+			}
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
+					plain, subresource, _ := strings.Cut(resource, "/")
 					for _, verb := range rule.Verbs {
-						attributes := authorizationv1.ResourceAttributes{Group: group, Resource: resource, Verb: verb}
-						if len(rule.ResourceNames) > 0 {
-							attributes.Name = rule.ResourceNames[0]
-						}
-						for answer, namespaces := range map[bool][]string{true: allowed, false: denied} {
-							for _, attributes.Namespace = range namespaces {
-								review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-									User:               "system:serviceaccount:" + namespace + ":" + permissions.ServiceAccountName,
-									ResourceAttributes: attributes.DeepCopy(),
-								}}
-								g.Expect(framework.Client.Create(t.Context(), review)).To(gomega.Succeed())
-								g.Expect(review.Status.Allowed).To(gomega.Equal(answer), "may the operator %+v", attributes)
-								asked++
+						for _, name := range names {
+							if !yield(authorizationv1.ResourceAttributes{
+								Group: group, Resource: plain, Subresource: subresource, Verb: verb, Name: name,
+							}) {
+								return
 							}
 						}
 					}
@@ -124,6 +145,4 @@ func rights(t *testing.T, namespace string, allowed, denied []string) {
 			}
 		}
 	}
-	g.Expect(asked).NotTo(gomega.BeZero())
-	t.Logf("the operator has each of its rights in %v and none in %v: %d questions to the API server", allowed, denied, asked)
 }

@@ -12,8 +12,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/example-inc/memcached-operator/internal/monitoring/monitoringtest"
 	"github.com/example-inc/memcached-operator/test/e2e/framework"
 )
 
@@ -39,7 +38,7 @@ func TestMetricsAreScrapedAsTheServiceMonitorSays(t *testing.T) {
 	t.Cleanup(func() { removeServiceMonitorCRD(t) })
 	first, second := framework.NewNamespace(t), framework.NewNamespace(t)
 	install(t, first, current, first)
-	framework.Kubectl(t, "", "apply", "--server-side", "-f", serviceMonitorCRDFile(t))
+	framework.Kubectl(t, "", "apply", "--server-side", "-f", monitoringtest.ServiceMonitorCRD(t))
 	install(t, second, current, second)
 	for _, namespace := range []string{second, first} {
 		isScraped(t, namespace)
@@ -77,25 +76,15 @@ func isScraped(t *testing.T, namespace string) {
 		"somebody without the right": {strings.TrimSpace(framework.Kubectl(t, namespace, "create", "token", "nobody")), http.StatusForbidden},
 	} {
 		g := gomega.NewWithT(t)
-		for _, answer := range monitor.scrape(g, namespace, test.token) {
+		answers := monitor.scrape(g, namespace, test.token)
+		g.Expect(answers).To(gomega.HaveLen(2), who)
+		for _, answer := range answers {
 			g.Expect(answer.status).To(gomega.Equal(test.want), who)
 			g.Expect(answer.body).NotTo(gomega.ContainSubstring("go_goroutines"), who)
 		}
 		t.Logf("%s gets %d", who, test.want)
 	}
 	t.Logf("in namespace %s, Prometheus gets the metrics of both replicas from %s", namespace, monitor.endpoint().TLSConfig.ServerName)
-}
-
-func serviceMonitorCRDFile(t *testing.T) string {
-	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/prometheus-operator/prometheus-operator")
-	list.Dir = filepath.Join(framework.Root(), "test", "prometheus-operator")
-	output, err := list.Output()
-	var module struct{ Dir, Error string }
-	if err = errors.Join(err, json.Unmarshal(output, &module)); err != nil {
-		t.Fatalf("%v: %s", err, module.Error)
-	}
-	return filepath.Join(module.Dir, "example", "prometheus-operator-crd", "monitoring.coreos.com_servicemonitors.yaml")
 }
 
 func removeServiceMonitorCRD(t *testing.T) {

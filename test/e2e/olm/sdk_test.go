@@ -5,11 +5,11 @@ package olm
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 
 	"github.com/example-inc/memcached-operator/test/e2e/framework"
@@ -91,15 +91,16 @@ func TestOperatorSDKRunsUpgradesAndRemovesTheBundle(t *testing.T) {
 		t.Logf("operator-sdk %s\n%s", strings.Join(args[:2], " "), output)
 	}
 	removeWhatRemains(t)
-	common := []string{"--security-context-config=restricted"}
-	sdk(append([]string{"run", "bundle", local(current.image), "--index-image=" + local(opmImage)}, common...)...)
+	sdk("run", "bundle", local(current.image), "--index-image="+local(opmImage), "--security-context-config=restricted")
 	framework.Apply(t, namespace, framework.Memcached("cart", "{size: 1}"))
-	framework.Serves(t, namespace, "cart", 1)
-	sdk(append([]string{"run", "bundle-upgrade", local(next.image)}, common...)...)
+	pods := framework.Serves(t, namespace, "cart", 1)
+	sdk("run", "bundle-upgrade", local(next.image), "--security-context-config=restricted")
 	succeeds(t, namespace, next)
-	framework.Serves(t, namespace, "cart", 1)
+	if diff := cmp.Diff(pods, framework.Serves(t, namespace, "cart", 1)); diff != "" {
+		t.Errorf("pods (-before +after the upgrade):\n%s", diff)
+	}
 	sdk("cleanup", packageName)
-	if left, err := framework.TryKubectl("", "get", "-n", namespace, "csv,subscription", "-o", "name"); err != nil || left != "" {
-		t.Errorf("after cleanup there is %q, %v", left, fmt.Sprint(err))
+	if left := framework.Kubectl(t, namespace, "get", "csv,subscription", "-o", "name"); left != "" {
+		t.Errorf("after cleanup there is %q", left)
 	}
 }
