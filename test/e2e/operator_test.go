@@ -322,5 +322,5 @@ func leader(t *testing.T) string {
 
 func operatorPods(t *testing.T) []corev1.Pod {
 	t.Helper()
-	return framework.List(t, operatorNamespace, map[string]string{"control-plane": "controller-manager"})
+	return framework.Pods(t, operatorNamespace, map[string]string{"control-plane": "controller-manager"})
 }

@@ -85,11 +85,11 @@ func Addresses(ips map[string]string) []string {
 // PodsOf are the pods of a Memcached.
 func PodsOf(t *testing.T, namespace, name string) []corev1.Pod {
 	t.Helper()
-	return List(t, namespace, map[string]string{"memcached_cr": name})
+	return Pods(t, namespace, map[string]string{"memcached_cr": name})
 }
 
-// List returns the pods with the labels.
-func List(t *testing.T, namespace string, labels map[string]string) []corev1.Pod {
+// Pods returns those with the labels.
+func Pods(t *testing.T, namespace string, labels map[string]string) []corev1.Pod {
 	t.Helper()
 	pods := &corev1.PodList{}
 	// Not the test's context: cleaning up asks too.

@@ -83,7 +83,7 @@ func values(all map[string]string, keys []string) []string {
 func runsAsOLMInstalledIt(t *testing.T, namespace string) {
 	t.Helper()
 	g := gomega.NewWithT(t)
-	pods := framework.List(t, namespace, map[string]string{"control-plane": "controller-manager"})
+	pods := framework.Pods(t, namespace, map[string]string{"control-plane": "controller-manager"})
 	g.Expect(pods).To(gomega.HaveLen(2))
 	for _, pod := range pods {
 		g.Expect(framework.IsReady(pod)).To(gomega.BeTrue(), pod.Name)
