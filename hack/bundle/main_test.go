@@ -6,10 +6,13 @@ package main
 import (
 	"bytes"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -20,6 +23,19 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// page is what a registry that isn't well may send in place of an error.
+func page(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "<html>\n<title>\nBusy\n</title>\n", http.StatusForbidden)
+}
+
+// serving starts a registry that handles all requests so, and returns its address.
+func serving(t *testing.T, handle http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handle)
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
 }
 
 func TestBadInputEndsWithOneLineAndLeavesTheOldBundle(t *testing.T) {
@@ -44,7 +60,13 @@ func TestBadInputEndsWithOneLineAndLeavesTheOldBundle(t *testing.T) {
 		},
 		"VERSION isn't semantic":    {args: []string{"--version=one"}, want: `VERSION is "one"`, wantStatus: 1},
 		"PREVIOUS_VERSION is newer": {args: []string{"--previous-version=0.3.0"}, want: `PREVIOUS_VERSION is "0.3.0"`, wantStatus: 1},
-		"an image has no name":      {args: []string{"--image=quay.io/a/b:v1"}, want: "give name=reference", wantStatus: 2},
+		"an image has no name":      {args: []string{"--image=quay.io/a/b:v1"}, want: "give name=reference", wantStatus: 1},
+		"USE_IMAGE_DIGESTS isn't true or false": {
+			args: []string{"--use-image-digests=yes"}, want: `"yes" for -use-image-digests: USE_IMAGE_DIGESTS is true or false`, wantStatus: 1,
+		},
+		"a registry answers with a page": {
+			args: []string{"--use-image-digests", "--image=manager=" + serving(t, page) + "/a:v1"}, want: "<title> Busy </title>", wantStatus: 1,
+		},
 		"nothing is wrong":          {wantStatus: 0},
 		"the folder isn't there":    {args: []string{"--root=nowhere"}, want: "nowhere", wantStatus: 1},
 		"a registry doesn't answer": {args: []string{"--use-image-digests", "--image=manager=127.0.0.1:1/a:v1"}, want: "127.0.0.1:1/a:v1 has no digest", wantStatus: 1},
@@ -64,10 +86,7 @@ func TestBadInputEndsWithOneLineAndLeavesTheOldBundle(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			args := append([]string{"--version=0.2.0", "--channels=stable-v1", "--default-channel=stable-v1"}, test.args...)
-			command := exec.Command(os.Args[0], args...)
-			command.Dir = root
-			command.Env = append(os.Environ(), "BE_BUNDLE=1")
+			command := bundleIn(root, test.args...)
 			var said bytes.Buffer
 			command.Stderr = &said
 			err := command.Run()
@@ -77,7 +96,7 @@ func TestBadInputEndsWithOneLineAndLeavesTheOldBundle(t *testing.T) {
 			if !strings.Contains(said.String(), test.want) {
 				t.Errorf("said %q, want %q", said.String(), test.want)
 			}
-			if lines := strings.Count(said.String(), "\n"); test.wantStatus == 1 && (lines != 1 || !strings.HasPrefix(said.String(), "bundle: ")) {
+			if lines := strings.Count(said.String(), "\n"); test.wantStatus != 0 && (lines != 1 || !strings.HasPrefix(said.String(), "bundle: ")) {
 				t.Errorf("said more than one line: %q", said.String())
 			}
 			_, gone := os.Stat(old)
@@ -85,6 +104,40 @@ func TestBadInputEndsWithOneLineAndLeavesTheOldBundle(t *testing.T) {
 				t.Errorf("the old bundle was replaced: %v", replaced)
 			}
 		})
+	}
+}
+
+func bundleIn(root string, args ...string) *exec.Cmd {
+	command := exec.Command(os.Args[0], append([]string{"--version=0.2.0", "--channels=stable-v1", "--default-channel=stable-v1"}, args...)...)
+	command.Dir = root
+	command.Env = append(os.Environ(), "BE_BUNDLE=1")
+	return command
+}
+
+// As by a job of CI that is cancelled, and not with the keyboard.
+func TestTerminatedItSaysWhatItWasAt(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	registry := serving(t, func(_ http.ResponseWriter, request *http.Request) {
+		asked <- struct{}{}
+		<-request.Context().Done()
+	})
+	root := t.TempDir()
+	if err := os.CopyFS(filepath.Join(root, "config"), os.DirFS("../../config")); err != nil {
+		t.Fatal(err)
+	}
+	command := bundleIn(root, "--use-image-digests", "--image=manager="+registry+"/a:v1")
+	var said bytes.Buffer
+	command.Stderr = &said
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	err := command.Wait()
+	if command.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), registry) {
+		t.Errorf("ended with %v: %q", err, said.String())
 	}
 }
 
