@@ -6,6 +6,8 @@ package bundle
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -95,6 +97,17 @@ func TestPinningLeavesTheNameOfAnImageAsItIsWritten(t *testing.T) {
 		if err != nil || got != want+digest {
 			t.Errorf("%s became %q, %v, want %s%s", image, got, err, want, digest)
 		}
+	}
+}
+
+func TestAPageInARegistrysPlaceHasNoDigest(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+	}))
+	t.Cleanup(server.Close)
+	digest, err := Digest(t.Context(), strings.TrimPrefix(server.URL, "http://")+"/a:v1")
+	if err == nil || !strings.Contains(err.Error(), "text/html") {
+		t.Errorf("it is %q, %v", digest, err)
 	}
 }
 
@@ -194,7 +207,11 @@ func TestBadInput(t *testing.T) {
 		},
 		"an image that is none": {
 			request: func(r *Request) { r.Images = map[string]string{"manager": "example.com/A b"} },
-			want:    []string{"manager", `"example.com/A b"`, "such as quay.io/"},
+			want:    []string{"IMG", "manager", `"example.com/A b"`, "such as quay.io/"},
+		},
+		"an image without a tag": {
+			request: func(r *Request) { r.Images = map[string]string{"manager": "example.com/a"} },
+			want:    []string{"IMG", "manager", `"example.com/a"`, "its tag or digest", "such as quay.io/"},
 		},
 		"an image that can't be pinned": {
 			request: func(r *Request) {

@@ -49,13 +49,13 @@ func readImages(config string, chosen map[string]string) ([]listedImage, error) 
 			continue
 		}
 		key, listed, _ := strings.Cut(line, "=")
-		reference := listed
+		reference, source := listed, imagesFile
 		if choice, ok := chosen[key]; ok {
-			reference = choice
+			reference, source = choice, "the image that was chosen (IMG, if by make)"
 		}
 		if _, err := name.ParseReference(reference, name.StrictValidation); err != nil {
-			return nil, fmt.Errorf("%s: %s is %q, which is no image: give one such as quay.io/example-inc/memcached-operator:v0.1.0",
-				imagesFile, key, reference)
+			return nil, fmt.Errorf("%s: %s is %q, which is no image with its registry and its tag or digest: "+
+				"give one such as quay.io/example-inc/memcached-operator:v0.1.0", source, key, reference)
 		}
 		images = append(images, listedImage{key, listed, reference})
 	}
@@ -180,11 +180,14 @@ func withoutTag(reference string) string {
 // Digest asks the registry that an image names for the image's digest; of an image for several architectures, it is that
 // of the index. It signs in with the credentials of `docker login` or `podman login`, if there are any.
 func Digest(ctx context.Context, image string) (string, error) {
-	digest, err := crane.Digest(image, crane.WithContext(ctx))
+	found, err := crane.Get(image, crane.WithContext(ctx)) // a mere HEAD takes whatever page answers in a registry's place
+	if err == nil && !found.MediaType.IsImage() && !found.MediaType.IsIndex() {
+		err = fmt.Errorf("the answer is no image, but %q", found.MediaType)
+	}
 	if err != nil {
 		return "", fmt.Errorf("%s has no digest: push it first, sign in to its registry, or name another (%w)", image, err)
 	}
-	return digest, nil
+	return found.Digest.String(), nil
 }
 
 var (
