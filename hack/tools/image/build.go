@@ -32,8 +32,8 @@ const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 type builder struct {
 	image  v1.Image
 	config v1.Config
-	// paths are those that the image has, and whether they are folders.
-	paths map[string]bool
+	// paths are those that the image has, each with its kind as a tar.Header has it.
+	paths map[string]byte
 	files *folder
 	// given are the build arguments of the command line, and arguments those that the Dockerfile has declared so far.
 	given, arguments map[string]string

@@ -168,7 +168,7 @@ func TestWhatAnInstructionDoes(t *testing.T) {
 			dockerfile: "FROM " + base + "\nCOPY a /tmp/new/\nCOPY b /tmp\nCOPY a /bin/a\nCOPY over /",
 			wantFiles: map[string]string{
 				"tmp/": "1777", "tmp/new/": "0755", "tmp/new/a": "0600 1", "tmp/b": "0600 2", "tmp/c": "0600 c",
-				"usr/": "0755", "usr/bin/": "0755", "bin": "0777 -> usr/bin", "bin/a": "0600 1",
+				"usr/": "0755", "usr/bin/": "0755", "bin": "0777 -> usr/bin", "bin/a": "0600 1", "bin/d": "0600 d",
 			},
 			wantConfig: baseConfig(),
 		},
@@ -203,6 +203,7 @@ func TestWhatAnInstructionDoes(t *testing.T) {
 				os.WriteFile(filepath.Join(folder, "d/sub/a"), []byte("a"), 0o600), os.Chmod(filepath.Join(folder, "d/sub/a"), 0o640),
 				os.WriteFile(filepath.Join(folder, "d/run"), []byte("run"), 0o600), os.Chmod(filepath.Join(folder, "d/run"), 0o755),
 				os.MkdirAll(filepath.Join(folder, "over/tmp"), 0o700), os.WriteFile(filepath.Join(folder, "over/tmp/c"), []byte("c"), 0o600),
+				os.Mkdir(filepath.Join(folder, "over/bin"), 0o700), os.WriteFile(filepath.Join(folder, "over/bin/d"), []byte("d"), 0o600),
 				os.Symlink("run", filepath.Join(folder, "d/link")),
 			))
 			images := store(t.TempDir())
@@ -273,24 +274,27 @@ func TestWhatItCannotDoIsRefusedInOneLineThatSaysWhere(t *testing.T) {
 		"a base that isn't there": {
 			dockerfile: "FROM 127.0.0.1:1/none:v1", want: []string{"Dockerfile:1: pulling 127.0.0.1:1/none:v1"},
 		},
-		"a missing file":     {dockerfile: "FROM scratch\nCOPY a none /", want: []string{"Dockerfile:2: COPY none: no such file", ".dockerignore"}},
-		"an ignored file":    {dockerfile: "FROM scratch\nCOPY ignored /", want: []string{"Dockerfile:2: COPY ignored: no such file"}},
-		"a file outside":     {dockerfile: "FROM scratch\nCOPY ../../../../../etc/hostname /", want: []string{"Dockerfile:2: COPY ../", "no such file"}},
-		"a link outside":     {dockerfile: "FROM scratch\nCOPY outside /", want: []string{"Dockerfile:2: COPY outside: no such file"}},
-		"files into a file":  {dockerfile: "FROM scratch\nCOPY a b /to", want: []string{"Dockerfile:2: COPY of 2 files to /to", "slash"}},
-		"no tag":             {dockerfile: "FROM scratch", args: []string{"--tag="}, want: []string{`tag ""`, "give one such as"}},
-		"a tag without host": {dockerfile: "FROM scratch", args: []string{"--tag=a:v1"}, want: []string{`tag "a:v1"`}},
-		"a digest":           {dockerfile: "FROM scratch", args: []string{"--tag=example.com/a@sha256:1"}, want: []string{`tag "example.com/a@sha256:1"`}},
-		"a bad argument":     {dockerfile: "FROM scratch", args: []string{"--build-arg=a"}, want: []string{"build-arg", "give NAME=VALUE"}},
-		"another flag":       {dockerfile: "FROM scratch", args: []string{"--squash"}, want: []string{"-squash"}},
-		"two folders":        {dockerfile: "FROM scratch", args: []string{"other"}, want: []string{"build takes one folder", `"other"`}},
-		"no Dockerfile":      {dockerfile: "FROM scratch", args: []string{"--file=nowhere"}, want: []string{"nowhere: no such file"}},
+		"a missing file":       {dockerfile: "FROM scratch\nCOPY a none /", want: []string{"Dockerfile:2: COPY none: no such file", ".dockerignore"}},
+		"an ignored file":      {dockerfile: "FROM scratch\nCOPY ignored /", want: []string{"Dockerfile:2: COPY ignored: no such file"}},
+		"a file outside":       {dockerfile: "FROM scratch\nCOPY ../../../../../etc/hostname /", want: []string{"Dockerfile:2: COPY ../", "no such file"}},
+		"a link outside":       {dockerfile: "FROM scratch\nCOPY outside /", want: []string{"Dockerfile:2: COPY outside: no such file"}},
+		"files into a file":    {dockerfile: "FROM scratch\nCOPY a b /to", want: []string{"Dockerfile:2: COPY of 2 files to /to", "slash"}},
+		"into a file":          {dockerfile: "FROM scratch\nCOPY a /x\nCOPY b /x/y/", want: []string{"Dockerfile:3: /x is a file", "rename"}},
+		"a folder over a file": {dockerfile: "FROM scratch\nCOPY a /x/d\nCOPY . /x", want: []string{"Dockerfile:3: /x/d is a file", "rename"}},
+		"a file over a folder": {dockerfile: "FROM scratch\nCOPY a /x/b/\nCOPY b /x/", want: []string{"Dockerfile:3: COPY of the file b to /x/b", "rename"}},
+		"no tag":               {dockerfile: "FROM scratch", args: []string{"--tag="}, want: []string{`tag ""`, "give one such as"}},
+		"a tag without host":   {dockerfile: "FROM scratch", args: []string{"--tag=a:v1"}, want: []string{`tag "a:v1"`}},
+		"a digest":             {dockerfile: "FROM scratch", args: []string{"--tag=example.com/a@sha256:1"}, want: []string{`tag "example.com/a@sha256:1"`}},
+		"a bad argument":       {dockerfile: "FROM scratch", args: []string{"--build-arg=a"}, want: []string{"build-arg", "give NAME=VALUE"}},
+		"another flag":         {dockerfile: "FROM scratch", args: []string{"--squash"}, want: []string{"-squash"}},
+		"two folders":          {dockerfile: "FROM scratch", args: []string{"other"}, want: []string{"build takes one folder", `"other"`}},
+		"no Dockerfile":        {dockerfile: "FROM scratch", args: []string{"--file=nowhere"}, want: []string{"nowhere: no such file"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := folderOf(t, map[string]string{
 				"Dockerfile": test.dockerfile, ".dockerignore": "ignored", "a": "1", "b": "2", "ignored": "3",
 			})
-			must(t, os.Symlink("/etc/hostname", filepath.Join(folder, "outside")))
+			must(t, errors.Join(os.Symlink("/etc/hostname", filepath.Join(folder, "outside")), os.Mkdir(filepath.Join(folder, "d"), 0o700)))
 			images := filepath.Join(t.TempDir(), "images")
 			err := build(t.Context(), store(images), append(append([]string{"--tag=example.com/a:v1"}, test.args...), folder))
 			wantError(t, err, test.want...)
