@@ -10,11 +10,14 @@ import (
 	"io"
 	"io/fs"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,7 +29,17 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
+
+// TestMain lets the tests run this binary as the command that it tests.
+func TestMain(m *testing.M) {
+	if os.Getenv("BE_IMAGE") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
 
 // root of the repository.
 const root = "../../.."
@@ -338,6 +351,22 @@ func TestPushAndOtherCommands(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(images.path(tag), "index.json"), []byte(`{"schemaVersion": 2, "manifests": []}`), 0o600))
 		wantError(t, push(t.Context(), images, []string{tag.Name()}), "isn't complete", "build it again")
 	})
+}
+
+func TestAPageThatARegistrySendsIsToldInOneLine(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "<html>\n<title>\nBusy\n</title>\n", http.StatusForbidden)
+	}))
+	t.Cleanup(server.Close)
+	base := strings.TrimPrefix(server.URL, "http://") + "/base:v1"
+	folder := folderOf(t, map[string]string{"Dockerfile": "FROM " + base})
+	build := exec.CommandContext(t.Context(), os.Args[0], "build", "--tag=example.com/a:v1", folder)
+	build.Env = append(os.Environ(), "BE_IMAGE=1")
+	output, err := build.CombinedOutput()
+	said := string(output)
+	if err == nil || !strings.Contains(said, "pulling "+base) || !strings.Contains(said, "<title> Busy") || strings.Count(said, "\n") != 1 {
+		t.Errorf("%v: %q", err, said)
+	}
 }
 
 // serve starts a registry and returns its address.

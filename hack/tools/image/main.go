@@ -39,7 +39,8 @@ func main() {
 		return
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "image:", err)
+		// One line, though some errors quote pages that a registry sent.
+		fmt.Fprintln(os.Stderr, "image:", strings.Join(strings.Fields(err.Error()), " "))
 		os.Exit(1)
 	}
 }
