@@ -41,7 +41,7 @@ type builder struct {
 	cmdSet           bool
 }
 
-func (d *dockerfile) build(ctx context.Context, images store, files *folder, given map[string]string) (v1.Image, error) {
+func (d *dockerfile) build(ctx context.Context, pulled store, files *folder, given map[string]string) (v1.Image, error) {
 	b := &builder{files: files, given: given, arguments: map[string]string{}, lex: d.lex}
 	for _, argument := range d.arguments {
 		if err := b.declare(&argument); err != nil {
@@ -50,7 +50,7 @@ func (d *dockerfile) build(ctx context.Context, images store, files *folder, giv
 	}
 	from, err := b.expand(d.stage.BaseName)
 	if err == nil {
-		b.image, err = pull(ctx, images, from)
+		b.image, err = pull(ctx, pulled, from)
 	}
 	if err == nil {
 		b.paths, err = paths(b.image)
@@ -83,9 +83,9 @@ func (d *dockerfile) build(ctx context.Context, images store, files *folder, giv
 	return mutate.ConfigFile(b.image, file)
 }
 
-// pull makes the image that FROM names one of the store. It is for this machine's architecture, as what those build who
+// pull gets the image that FROM names, into the store. It is for this machine's architecture, as what those build who
 // run programs for it.
-func pull(ctx context.Context, images store, from string) (v1.Image, error) {
+func pull(ctx context.Context, pulled store, from string) (v1.Image, error) {
 	platform := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
 	if from == "scratch" {
 		image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
@@ -101,10 +101,10 @@ func pull(ctx context.Context, images store, from string) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pulling %s: %w", reference, err)
 	}
-	if err := images.save(reference, image); err != nil {
+	if err := pulled.save(reference, image); err != nil {
 		return nil, err
 	}
-	return images.load(reference)
+	return pulled.load(reference)
 }
 
 func (b *builder) apply(command instructions.Command) error {

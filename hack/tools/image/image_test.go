@@ -128,6 +128,27 @@ func TestAnImageThatIsReplacedLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+func TestBuildsAtTheSameTimeKeepWholeImages(t *testing.T) {
+	base := serve(t) + "/base:v1"
+	pushBase(t, base)
+	images := store(t.TempDir())
+	var builds sync.WaitGroup
+	for i := range 20 {
+		folder := folderOf(t, map[string]string{"Dockerfile": fmt.Sprintf("FROM %s\nLABEL build=%d\nCOPY . /", base, i)})
+		builds.Go(func() {
+			if err := build(t.Context(), images, []string{"--tag=example.com/a:v1", folder}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	builds.Wait()
+	must(t, validate.Image(loadImage(t, images, "example.com/a:v1")))
+	left, err := filepath.Glob(filepath.Join(string(images), ".*"))
+	if must(t, err); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
 func TestWhatAnInstructionDoes(t *testing.T) {
 	base := serve(t) + "/base:v1"
 	pushBase(t, base)

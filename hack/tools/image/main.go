@@ -65,7 +65,7 @@ func command(ctx context.Context, args []string) error {
 	return fmt.Errorf("command %q: there are only build and push: use podman or docker, and name it in CONTAINER_TOOL", args[0])
 }
 
-func build(ctx context.Context, images store, args []string) error {
+func build(ctx context.Context, images store, args []string) (err error) {
 	flags := flag.NewFlagSet("build", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error says it all
 	file := flags.String("file", "", "")
@@ -79,7 +79,7 @@ func build(ctx context.Context, images store, args []string) error {
 		arguments[key] = value
 		return nil
 	})
-	if err := flags.Parse(args); err != nil {
+	if err = flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() != 1 {
@@ -102,7 +102,13 @@ func build(ctx context.Context, images store, args []string) error {
 	if err != nil {
 		return err
 	}
-	image, err := recipe.build(ctx, images, files, arguments)
+	// Its own: another build may pull the same image to begin with.
+	pulled, err := os.MkdirTemp("", "image-")
+	if err != nil {
+		return fmt.Errorf("making room for the image that it is based on: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(pulled)) }()
+	image, err := recipe.build(ctx, store(pulled), files, arguments)
 	if err != nil {
 		return err
 	}

@@ -23,18 +23,39 @@ func (s store) path(reference name.Reference) string {
 	return filepath.Join(string(s), reference.Name())
 }
 
-func (s store) save(reference name.Reference, image v1.Image) error {
-	err := os.RemoveAll(s.path(reference))
-	if err == nil {
-		var folder layout.Path
-		if folder, err = layout.Write(s.path(reference), empty.Index); err == nil {
-			err = folder.AppendImage(image)
+// save keeps an image whole or not at all, whoever else builds meanwhile.
+func (s store) save(reference name.Reference, image v1.Image) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("keeping %s: %w", reference, err)
+		}
+	}()
+	path := s.path(reference)
+	if err = os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(string(s), ".work-") // in the same file system
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	fresh := filepath.Join(work, "new")
+	folder, err := layout.Write(fresh, empty.Index)
+	if err != nil {
+		return err
+	}
+	if err = folder.AppendImage(image); err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		err = os.Rename(path, filepath.Join(work, fmt.Sprintf("old-%d", n)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err = os.Rename(fresh, path); !errors.Is(err, fs.ErrExist) { // which it is if another was quicker
+			return err
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("keeping %s: %w", reference, err)
-	}
-	return nil
 }
 
 func (s store) load(reference name.Reference) (v1.Image, error) {
@@ -49,7 +70,7 @@ func (s store) load(reference name.Reference) (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", reference, err)
 	}
-	if len(manifest.Manifests) != 1 { // saving it was interrupted
+	if len(manifest.Manifests) != 1 { // somebody interfered
 		return nil, fmt.Errorf("%s isn't complete in %s: build it again", reference, s)
 	}
 	return index.Image(manifest.Manifests[0].Digest)
