@@ -14,12 +14,14 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -210,6 +212,43 @@ func TestEditsAreHealed(t *testing.T) {
 			g.Expect(monitored(t, namespace).GetUID()).NotTo(gomega.Equal(want.GetUID()))
 		})
 	})
+}
+
+// Versions of the Prometheus operator differ in what their schema fills in, and in what it doesn't know yet.
+func TestSchemaThatChangesTheSpecIsNotTalkedAbout(t *testing.T) {
+	for name, change := range map[string]func(spec *apiextensionsv1.JSONSchemaProps){
+		"by a default": func(spec *apiextensionsv1.JSONSchemaProps) {
+			spec.Properties["jobLabel"] = apiextensionsv1.JSONSchemaProps{Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"app"`)}}
+		},
+		"as it lacks a field": func(spec *apiextensionsv1.JSONSchemaProps) {
+			delete(spec.Properties["endpoints"].Items.Schema.Properties, "authorization")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			uninstallCRD(t)
+			options := crds(t)
+			if err := envtest.ReadCRDFiles(&options); err != nil {
+				t.Fatal(err)
+			}
+			spec := options.CRDs[0].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+			change(&spec)
+			options.Paths = nil
+			if _, err := envtest.InstallCRDs(testConfig, options); err != nil {
+				t.Fatal(err)
+			}
+
+			namespace := install(t)
+			k := start(t, namespace)
+			eventually(t, func(g gomega.Gomega) { // it looked again, and wrote
+				g.Expect(k.seen(&k.writes)).To(gomega.ContainElement(gomega.HavePrefix("PATCH /apis/" + kind.Group)))
+			})
+			stays(t, func(g gomega.Gomega) {
+				g.Expect(k.seen(&k.lines)).To(gomega.ConsistOf(
+					gomega.ContainSubstring("Renewed the token"), gomega.ContainSubstring("Wrote ServiceMonitor"),
+				))
+			})
+		})
+	}
 }
 
 func TestStrangerIsLeftAloneAndToldOfOnce(t *testing.T) {

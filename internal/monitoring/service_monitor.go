@@ -57,7 +57,9 @@ func (k *keeper) keepServiceMonitor(ctx context.Context) error {
 	monitor.SetGroupVersionKind(kind)
 	monitor.SetNamespace(k.namespace)
 	monitor.SetName(ServiceMonitor)
+	var before string
 	result, err := controllerutil.CreateOrPatch(ctx, k.client, monitor, func() error {
+		before = monitor.GetResourceVersion()
 		if monitor.GetUID() == "" { // it isn't there yet
 			// To block the Deployment's deletion would take rights on its finalizers.
 			err := controllerutil.SetControllerReference(deployment, monitor, k.client.Scheme(), controllerutil.WithBlockOwnerDeletion(false))
@@ -77,7 +79,8 @@ func (k *keeper) keepServiceMonitor(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("keeping ServiceMonitor %q: %w", ServiceMonitor, err)
 	}
-	if result != controllerutil.OperationResultNone {
+	// Where the schema adds to the spec or takes away, each look writes what changes nothing.
+	if monitor.GetResourceVersion() != before {
 		k.log.Info("Wrote ServiceMonitor", "name", ServiceMonitor, "result", result)
 	}
 	return nil

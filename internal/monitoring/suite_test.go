@@ -189,6 +189,7 @@ type running struct {
 
 	mutex  sync.Mutex
 	writes []string
+	lines  []string // of the log
 	errors []string
 }
 
@@ -211,6 +212,7 @@ func start(t *testing.T, namespace string) *running {
 	}
 	log := funcr.New(func(_, text string) {
 		t.Log(text)
+		seen.note(&seen.lines, text)
 		if strings.Contains(text, `"error"=`) {
 			seen.note(&seen.errors, text)
 		}
