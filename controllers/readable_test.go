@@ -85,6 +85,26 @@ func TestATimeThatGoCannotReadIsRefused(t *testing.T) {
 	settled(t, other)
 }
 
+func TestATimeThatGoCanReadIsTaken(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	mc := create(t, namespace, cachev1.MemcachedSpec{Size: 1})
+	mc.Status = cachev1.MemcachedStatus{Nodes: []string{}, Conditions: []metav1.Condition{{
+		Type: "Ready", Status: "True", Reason: "AllPodsReady", LastTransitionTime: metav1.Now(),
+	}}}
+	if err := testClient.Status().Update(t.Context(), mc); err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{
+		"2006-01-02T15:04:05Z", "2006-01-02T15:04:05.5Z", "2006-01-02T15:04:05.123456789+05:45", "2006-01-02T15:04:05-00:00",
+		"2006-01-02T15:04:05+23:59", "2024-02-29T23:59:59-12:00", "1970-01-01T00:00:00Z", "0001-01-01T00:00:01Z", "9999-12-31T23:59:58.999Z",
+	} {
+		if err := patchJSON(t, testClient, mc, "/status/conditions/0/lastTransitionTime", `"op": "replace", "value": %q`, value); err != nil {
+			t.Errorf("lastTransitionTime %s: %v", value, err)
+		}
+	}
+}
+
 // patchJSON sends one operation of a JSON patch, which may hold what no Go value becomes. An error that isn't the API
 // server's comes from reading its answer.
 func patchJSON(t *testing.T, c client.Client, mc *cachev1.Memcached, path, operation string, argument any) error {
