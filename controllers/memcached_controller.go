@@ -73,8 +73,7 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 		return ctrl.Result{}, err // says nothing about mc: try again before reporting
 	}
 	desired := resources.For(mc, r.Platform, observed.KeptImage)
-	changed, convergeErr := r.converge(ctx, mc, observed, desired)
-	observed.Changed = changed
+	convergeErr := r.converge(ctx, mc, &observed, desired)
 
 	if err := r.report(ctx, mc, status.For(mc, r.Platform, observed, convergeErr)); err != nil {
 		return ctrl.Result{}, err // a lost status is written again, whatever became of the children

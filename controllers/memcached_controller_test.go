@@ -304,7 +304,7 @@ func TestAnObjectThatTookThePlaceOfOursIsNotWritten(t *testing.T) {
 	}
 
 	// The cache lags: it still shows ours.
-	_, err := reconciler.converge(t.Context(), mc, status.Observed{Service: ours}, resources.For(mc, reconciler.Platform, defaultImage))
+	err := reconciler.converge(t.Context(), mc, &status.Observed{Service: ours}, resources.For(mc, reconciler.Platform, defaultImage))
 	if !apierrors.IsConflict(err) {
 		t.Errorf("converging gave %v, want a conflict", err)
 	}

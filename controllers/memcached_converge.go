@@ -35,23 +35,26 @@ import (
 // cache doesn't see what lacks our labels.
 const conflictRetry = 30 * time.Second
 
-// converge makes mc's children as desired, and tells whether that changed any.
-func (r *MemcachedReconciler) converge(ctx context.Context, mc *cachev1.Memcached, observed status.Observed, desired resources.Set) (bool, error) {
+// converge makes mc's children as desired, and notes what that changed of those that were observed.
+func (r *MemcachedReconciler) converge(ctx context.Context, mc *cachev1.Memcached, observed *status.Observed, desired resources.Set) error {
 	// All of them before the first write, so that a conflict on one leaves nothing half-made.
 	conflict := errors.Join(
 		claim(mc, "Deployment", observed.Deployment),
 		claim(mc, "Service", observed.Service),
 	)
 	if conflict != nil {
-		return false, conflict
+		return conflict
 	}
 
 	err := errors.Join(
 		apply(ctx, r, observed.Service, desired.Service, corev1ac.ExtractService),
 		apply(ctx, r, observed.Deployment, desired.Deployment, appsv1ac.ExtractDeployment),
 	)
-	return changed(observed.Service, desired.Service.ResourceVersion) ||
-		changed(observed.Deployment, desired.Deployment.ResourceVersion), err
+	observed.Changed = changed(observed.Service, desired.Service.ResourceVersion) ||
+		changed(observed.Deployment, desired.Deployment.ResourceVersion)
+	observed.Redeployed = observed.Deployment != nil && desired.Deployment.Generation != nil &&
+		observed.Deployment.Generation != *desired.Deployment.Generation
+	return err
 }
 
 // object is a pointer to an API type, nil where there is no such object.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -206,6 +207,22 @@ func TestUpgradesAreHeldWhileARolloutMakesProgress(t *testing.T) {
 			g.Expect(reason(t, g, namespace, cachev1.ConditionProgressing)).To(gomega.Equal(cachev1.ReasonAdjusting))
 		})
 		upgradeable(t, namespace, metav1.ConditionTrue, "no rollout")
+	})
+
+	t.Run("a Service that somebody else changes holds nothing", func(t *testing.T) {
+		settled(t, mc)
+		before := operator.count("GET operatorconditions")
+		for range 5 {
+			service := get(t, gomega.NewWithT(t), namespace, "cart", &corev1.Service{})
+			service.Spec.Ports[0].TargetPort = intstr.FromInt32(1)
+			if err := testClient.Update(t.Context(), service); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, func(g gomega.Gomega) {
+				g.Expect(get(t, g, namespace, "cart", &corev1.Service{}).Spec.Ports[0].TargetPort).NotTo(gomega.Equal(intstr.FromInt32(1)))
+			})
+		}
+		stays(t, func(g gomega.Gomega) { g.Expect(operator.count("GET operatorconditions")).To(gomega.Equal(before)) })
 	})
 
 	t.Run("nothing is asked while nothing turns", func(t *testing.T) {

@@ -31,6 +31,8 @@ type Observed struct {
 	Pods []corev1.Pod
 	// Changed says that converging changed the Deployment or the Service after they were observed.
 	Changed bool
+	// Redeployed says that it gave the Deployment another spec.
+	Redeployed bool
 }
 
 // For is the status of mc, given what was observed and what converging it ended with, nil if all went well.
@@ -161,14 +163,15 @@ func (v view) rolledOut() bool {
 
 // rollingOut tells, of what isn't rolled out, whether the Deployment's controller works on a new pod template, or has yet to
 // look at it. Its progress deadline runs then, and only then: nothing limits how long a pod may take that scaling added or
-// that takes the place of a lost one.
+// that takes the place of a lost one, how long somebody else keeps changing the Service back, or how long a Deployment
+// takes that is being deleted, whose pods are no longer made.
 func (v view) rollingOut() bool {
 	switch {
 	case v.Deployment == nil:
 		return v.convergeErr == nil
-	case v.Deployment.Spec.Paused:
+	case v.Deployment.Spec.Paused || !v.Deployment.DeletionTimestamp.IsZero():
 		return false
-	case v.Changed || v.unseen():
+	case v.Redeployed || v.unseen():
 		return true
 	}
 	progressing := v.deploymentCondition(appsv1.DeploymentProgressing)

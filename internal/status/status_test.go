@@ -197,7 +197,7 @@ func TestConditions(t *testing.T) {
 			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
 		},
 		"a rollout that has just begun leaves Ready alone": {
-			size: 3, observed: Observed{Deployment: deployment(3), Service: &corev1.Service{}, Pods: three, Changed: true},
+			size: 3, observed: Observed{Deployment: deployment(3), Service: &corev1.Service{}, Pods: three, Changed: true, Redeployed: true},
 			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
 		},
 		"a rollout that the Deployment's controller has not seen": {
@@ -221,12 +221,22 @@ func TestConditions(t *testing.T) {
 			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonAdjusting}, degraded: condition{no, cachev1.ReasonAsExpected},
 		},
 		"a rollout that has just begun after another": {
-			size: 3, observed: Observed{Deployment: deployment(3, complete), Service: &corev1.Service{}, Pods: three, Changed: true},
+			size: 3, observed: Observed{Deployment: deployment(3, complete), Service: &corev1.Service{}, Pods: three, Changed: true, Redeployed: true},
 			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
 		},
 		"a rollout after another that the Deployment's controller has not seen": {
 			size: 3, observed: Observed{Deployment: deployment(3, complete, func(d *appsv1.Deployment) { d.Generation++ }), Service: &corev1.Service{}, Pods: three},
 			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{yes, cachev1.ReasonRollingOut}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"somebody else keeps changing the Service": {
+			size: 3, observed: Observed{Deployment: deployment(3, complete), Service: &corev1.Service{}, Pods: three, Changed: true},
+			ready: condition{yes, cachev1.ReasonAllPodsReady}, progressing: condition{yes, cachev1.ReasonAdjusting}, degraded: condition{no, cachev1.ReasonAsExpected},
+		},
+		"a Deployment that is being deleted in the middle of a rollout": {
+			size: 3, observed: Observed{
+				Deployment: deployment(3, updating, func(d *appsv1.Deployment) { d.DeletionTimestamp = new(metav1.Now()) }), Service: &corev1.Service{},
+			},
+			ready: condition{no, cachev1.ReasonPodsNotReady}, progressing: condition{yes, cachev1.ReasonAdjusting}, degraded: condition{no, cachev1.ReasonAsExpected},
 		},
 		"a Service that can't be written after the rollout": {
 			size: 3, err: errors.New("some error"), observed: Observed{Deployment: deployment(3, complete), Pods: three},
