@@ -11,6 +11,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 opm=$1 template=$2 version=$3 bundle=$4
 shift 4
 
+# Before the last catalog goes.
+[[ -f $template ]] || {
+  echo "catalog: CATALOG_TEMPLATE is \"$template\", and there is no such file: give one such as catalog/template.yaml" >&2
+  exit 1
+}
+
 # opm wants the policy of the containers tools. Where none of these is installed, it gets the one that they come with.
 if [[ -z ${CONTAINERS_POLICY_JSON:-} ]]; then
   for folder in "${XDG_CONFIG_HOME:-$HOME/.config}" /etc /usr/share; do

@@ -74,6 +74,14 @@ func TestMakeSaysThatTheManagersImageNeedsATool(t *testing.T) {
 	}
 }
 
+func TestACatalogWithoutItsTemplateIsToldInOneLine(t *testing.T) {
+	output, err := exec.CommandContext(t.Context(), filepath.Join(root, "hack/catalog.sh"), "opm", "nowhere.yaml", "0.1.0", "example.com/a:v1").CombinedOutput()
+	said := string(output)
+	if err == nil || !strings.Contains(said, `CATALOG_TEMPLATE is "nowhere.yaml"`) || strings.Count(said, "\n") != 1 {
+		t.Errorf("%v: %q", err, said)
+	}
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
