@@ -5,6 +5,9 @@ package controllers
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -144,6 +147,32 @@ func TestTheAPIServerTakesGoodInput(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestTheAPIServerTakesTheSamples(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	var checked int
+	samples := filepath.Join("..", "config", "samples")
+	err := filepath.WalkDir(samples, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || entry.Name() == "kustomization.yaml" {
+			return err
+		}
+		contents, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		sample := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(contents, sample); err != nil {
+			return err
+		}
+		sample.SetNamespace(namespace)
+		checked++
+		return testClient.Create(t.Context(), sample, client.DryRunAll, client.FieldValidation("Strict"))
+	})
+	if err != nil || checked < 4 {
+		t.Errorf("%d samples were taken, then %v", checked, err)
 	}
 }
 
