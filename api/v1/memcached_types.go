@@ -64,8 +64,8 @@ type MemcachedSpec struct {
 	// +kubebuilder:validation:items:XValidation:rule="size(self.name) > 0",message="an image pull secret needs the name of a Secret in this namespace"
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// Why the rules on quantities are as they are. Exponents are refused before anything reads the quantity: 1e999999999 takes
-	// minutes to read, in the API server and in the operator. And isInteger is false of 0.5Gi, which has a fraction: so the
+	// Why the rules on quantities are as they are. Exponents are refused before anything reads the quantity: 1e999999999
+	// takes more than half a minute, in the API server and in the operator. And isInteger is false of 0.5Gi, which has a fraction: so the
 	// approximate number is rounded to what it should be, and that is compared exactly.
 
 	// memory is what one pod may use for cached items, in whole MiB from 8Mi to 1Ti; memcached's -m. Default: 64Mi.

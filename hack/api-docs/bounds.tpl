@@ -16,7 +16,7 @@ memory that no limit accounts for.
 | | at most 1Gi | memcached's |
 | | at most half of `memory` | memcached's |
 | `resources.limits.memory` | at least `memory` + the larger of 64Mi and `memory`/4 + 16Ki for each of `maxConnections` above 1024 | ours: with less, the kernel may kill memcached when the cache is full |
-| quantities | no exponents, 32 characters | ours: it takes minutes to read some |
+| quantities | no exponents, 32 characters | ours: some take an API server more than half a minute to read |
 | `minReadySeconds` | 0 to 3600 | ours |
 | `podLabels`, `podAnnotations` | not those that the operator or Kubernetes sets, nor any of `cache.example.com` | ours |
 | lists and maps | 64 elements of `nodeSelector`, `tolerations`, `podLabels`, `podAnnotations` and each list of terms in `affinity`; 32 of `extraArgs`; 16 of `imagePullSecrets` and `topologySpreadConstraints`; 8 of `limits` and `requests` | ours |
