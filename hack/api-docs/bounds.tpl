@@ -71,6 +71,7 @@ Images of memcached before 1.5.4 are not checked for: some exit at options that 
 memcached sets its limit of open files to `maxConnections`, and what it opens for itself comes out of that: of 1024
 connections, about 1000 are left for clients with 4 threads, and each thread more costs about 5.
 
-It exits if it may not set that limit: the container runtime's hard limit must be at least `maxConnections`. It is 524288 or more with most runtimes; `kubectl exec POD -- sh -c 'ulimit -Hn'` shows it. Where it is
-lower, the condition `Degraded` says `CrashLooping`, and the pod's log "failed to set rlimit for open files".
+It exits if it may not set that limit: the container runtime's hard limit must be at least `maxConnections`. It is 524288
+or more with most runtimes; `kubectl exec POD -- sh -c 'ulimit -Hn'` shows it. Where it is lower, the condition `Degraded`
+says `CrashLooping`, and the pod's log "failed to set rlimit for open files".
 {{ end -}}
