@@ -65,8 +65,10 @@ run: $(if $(KUBECONFIG),,root) build $(KUBECTL_TOOL) $(if $(KUBECONFIG),,cluster
 build: ## Build bin/manager.
 	go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(LOCALBIN)/manager .
 
-generate: $(LOCALBIN)/controller-gen ## Write the deepcopy functions of the API types.
+generate: $(LOCALBIN)/controller-gen $(LOCALBIN)/crd-ref-docs ## Write the deepcopy functions of the API types, and docs/api.md.
 	$(LOCALBIN)/controller-gen object:headerFile=hack/boilerplate.go.txt paths=./api/...
+	$(LOCALBIN)/crd-ref-docs --log-level=ERROR --config=hack/api-docs/config.yaml --templates-dir=hack/api-docs \
+		--renderer=markdown --source-path=api/v1 --output-path=docs/api.md
 
 manifests: $(LOCALBIN)/controller-gen ## Write the CRD and the operator's role from the markers in api and controllers.
 	$(LOCALBIN)/controller-gen crd paths=./api/... output:crd:dir=config/crd/bases
@@ -91,7 +93,7 @@ lint: $(LOCALBIN)/golangci-lint ## Run the linters of .golangci.yml.
 .PHONY: verify test e2e e2e-olm test-cluster test-images memcacheclient standins
 
 # What `make generate`, `make manifests` and `make bundle` write.
-GENERATED = api/v1/zz_generated.deepcopy.go config/crd/bases config/rbac/role.yaml bundle bundle.Dockerfile
+GENERATED = api/v1/zz_generated.deepcopy.go docs/api.md config/crd/bases config/rbac/role.yaml bundle bundle.Dockerfile
 generated_sums = { find $(GENERATED) -type f -exec cksum {} + 2>/dev/null || true; } | sort
 
 verify: $(KUBECTL_TOOL) $(LOCALBIN)/golangci-lint ## Regenerate everything; fail if something was out of date, unformatted or doesn't render.

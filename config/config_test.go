@@ -44,7 +44,7 @@ var selector = map[string]string{
 
 func TestEveryKustomizationRendersWithoutWarnings(t *testing.T) {
 	for _, dir := range []string{
-		"crd", "default", "kubernetes", "manager", "manifests", "monitoring", "prometheus", "rbac", "samples", "scorecard", "scraper",
+		"crd", "default", "kubernetes", "manager", "manifests", "monitoring", "prometheus", "rbac", "samples", "samples/production", "scorecard", "scraper",
 	} {
 		t.Run(dir, func(t *testing.T) {
 			objects, warnings := render(t, dir)

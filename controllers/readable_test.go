@@ -4,6 +4,7 @@
 package controllers
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,11 +12,12 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -32,9 +34,7 @@ var unreadableTimes = []string{
 // One object that the operator's types can't hold would stop the watch of all: it would be blind until that is mended.
 func TestWhatTheAPIServerTakesTheTypesCanHold(t *testing.T) {
 	t.Parallel()
-	mc := create(t, newNamespace(t), cachev1.MemcachedSpec{
-		Size: 1, Image: "memcached:1", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "a"}},
-	})
+	mc := create(t, newNamespace(t), everything(t).Spec)
 	mc.Status = cachev1.MemcachedStatus{
 		Nodes: []string{"cart-a"}, Replicas: 1, ReadyReplicas: 1, Selector: "a=b", Endpoint: "cart:11211", Image: "memcached:1", ObservedGeneration: 1,
 		Conditions: []metav1.Condition{{
@@ -49,19 +49,37 @@ func TestWhatTheAPIServerTakesTheTypesCanHold(t *testing.T) {
 		`null`, `true`, `""`, `"a"`, `"1"`, `{}`, `{"a": null}`, `[null]`, `[1]`, `["a"]`, `[{}]`, `[[]]`, `"\ud800"`,
 		`0`, `-0.0`, `3.0`, `1.5`, `1.000000001`, `1e3`, `1e18`, `1e21`, `1e-400`,
 		`2147483648`, `2147483648.0`, `-2147483649`, `9007199254740993.0`, `9223372036854775807`, `9223372036854775808`, `-9223372036854775809`,
+		`"1e999999999999"`, `"-1e-999999999999"`, `"1E"`, `"1e3"`, `"0.0000000000000001"`, `"+.5Gi"`, `"64Mi"`, // quantities
 		`"2006-01-02T15:04:05,5Z"`, `"2006-01-02T15:04:05+24:60"`, `"2006-01-02T15:04:60Z"`, `"2006-02-29T00:00:00Z"`, `"2006-01-02"`,
 	})
-	for _, path := range fieldPaths(t) {
+	for _, path := range fieldPaths(t, mc) {
 		if err := patchJSON(t, dry, mc, path, `"op": "move", "from": %q`, path); err != nil {
-			t.Fatalf("%s, as it is, is refused; does the Memcached of this test lack it? %v", path, err)
+			t.Fatalf("%s, as it is, is refused; does api/v1/testdata/everything.yaml lack it? %v", path, err)
 		}
-		for _, value := range values {
-			err := patchJSON(t, dry, mc, path, `"op": "replace", "value": %s`, value)
-			if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
-				t.Errorf("%s may be %s, and then: %v", path, value, err)
+		t.Run(strings.ReplaceAll(path, "/", "."), func(t *testing.T) {
+			t.Parallel()
+			for _, value := range values {
+				err := patchJSON(t, dry, mc, path, `"op": "replace", "value": %s`, value)
+				if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+					t.Errorf("%s may be %s, and then: %v", path, value, err)
+				}
 			}
-		}
+		})
 	}
+}
+
+// everything is a Memcached that sets every field.
+func everything(t *testing.T) *cachev1.Memcached {
+	t.Helper()
+	contents, err := os.ReadFile(filepath.Join("..", "api", "v1", "testdata", "everything.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mc := &cachev1.Memcached{}
+	if err := yaml.UnmarshalStrict(contents, mc); err != nil {
+		t.Fatal(err)
+	}
+	return mc
 }
 
 func TestATimeThatGoCannotReadIsRefused(t *testing.T) {
@@ -117,31 +135,54 @@ func patchJSON(t *testing.T, c client.Client, mc *cachev1.Memcached, path, opera
 	return c.Patch(t.Context(), read, patch)
 }
 
-// fieldPaths are the JSON pointers of all fields, and elements of lists, in spec and status.
-func fieldPaths(t *testing.T) []string {
+// fieldPaths are the JSON pointers of all fields, elements of lists and values of maps, in spec and status, but of fields
+// that are the same all over, as those of label selectors are, only the first. The keys of the maps are those of mc.
+func fieldPaths(t *testing.T, mc *cachev1.Memcached) []string {
 	t.Helper()
 	contents, err := os.ReadFile(filepath.Join("..", "config", "crd", "bases", "cache.example.com_memcacheds.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(contents, crd); err != nil {
+	if err = yaml.UnmarshalStrict(contents, crd); err != nil {
+		t.Fatal(err)
+	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(mc)
+	if err != nil {
 		t.Fatal(err)
 	}
 	var paths []string
-	var walk func(schema apiextensionsv1.JSONSchemaProps, path string)
-	walk = func(schema apiextensionsv1.JSONSchemaProps, path string) {
+	seen := sets.New[string]()
+	var walk func(schema *apiextensionsv1.JSONSchemaProps, value any, path string)
+	walk = func(schema *apiextensionsv1.JSONSchemaProps, value any, path string) {
+		fields, _ := value.(map[string]any)
+		elements, _ := value.([]any)
+		inside := func(schema *apiextensionsv1.JSONSchemaProps, key string, value any) {
+			same, err := json.Marshal(schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if known := key + string(same); !seen.Has(known) {
+				seen.Insert(known)
+				paths = append(paths, path+"/"+key)
+				walk(schema, value, path+"/"+key)
+			}
+		}
 		for name, property := range schema.Properties {
-			paths = append(paths, path+"/"+name)
-			walk(property, path+"/"+name)
+			inside(&property, name, fields[name])
+		}
+		if schema.AdditionalProperties != nil {
+			for key, value := range fields {
+				inside(schema.AdditionalProperties.Schema, strings.ReplaceAll(key, "/", "~1"), value)
+			}
 		}
 		if schema.Items != nil {
-			paths = append(paths, path+"/0")
-			walk(*schema.Items.Schema, path+"/0")
+			inside(schema.Items.Schema, "0", append(elements, nil)[0])
 		}
 	}
-	root := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-	walk(root.Properties["spec"], "/spec")
-	walk(root.Properties["status"], "/status")
+	for _, part := range []string{"spec", "status"} {
+		schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[part]
+		walk(&schema, object[part], "/"+part)
+	}
 	return paths
 }

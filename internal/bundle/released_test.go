@@ -303,7 +303,7 @@ func TestLossesOfAnUpgradeAreFound(t *testing.T) {
 		},
 		"a field, a version, a choice and room are added": {
 			func(b *olm.Bundle) {
-				spec("memory", func(s *apiextensionsv1.JSONSchemaProps) { s.Type = "string"; s.MinLength = new(int64(1)) })(b)
+				spec("colour", func(s *apiextensionsv1.JSONSchemaProps) { s.Type = "string"; s.MinLength = new(int64(1)) })(b)
 				spec("imagePolicy", func(s *apiextensionsv1.JSONSchemaProps) {
 					s.Enum = append(s.Enum, apiextensionsv1.JSON{Raw: []byte(`"Never"`)})
 				})(b)

@@ -4,11 +4,8 @@
 package resources
 
 import (
-	"strconv"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -20,22 +17,6 @@ import (
 
 // What every cache gets.
 const (
-	mebibyte = 1 << 20
-
-	// itemMemory is memcached's own default for -m, in MiB.
-	itemMemory = 64
-	// memoryOverhead, in MiB, is what memcached needs beside its items: a first page of each slab class,
-	// the hash table, and the buffers of its connections and threads.
-	memoryOverhead = 96
-	// maxConnections and threads are memcached's own defaults for -c and -t.
-	maxConnections = 1024
-	threads        = 4
-	// maxItemSize is memcached's own default for -I, in KiB.
-	maxItemSize = 1024
-
-	// minReadySeconds lets a new cache warm up a little before the next old one goes.
-	minReadySeconds         = 10
-	progressDeadlineSeconds = 600
 	// preStopSeconds keep a pod serving while clients learn that its address is gone from DNS:
 	// memcached cuts all connections at SIGTERM.
 	preStopSeconds         = 5
@@ -62,77 +43,62 @@ func deployment(mc *cachev1.Memcached, on platform.Platform, image string) *apps
 				WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
 					WithMaxUnavailable(intstr.FromInt32(0)).
 					WithMaxSurge(intstr.FromInt32(1)))).
-			WithMinReadySeconds(minReadySeconds).
-			WithProgressDeadlineSeconds(progressDeadlineSeconds).
+			WithMinReadySeconds(minReadySeconds(mc)).
+			WithProgressDeadlineSeconds(progressDeadlineSeconds(mc)).
 			WithTemplate(corev1ac.PodTemplateSpec().
-				WithLabels(labels(mc.Name)).
+				WithLabels(podLabels(mc)).
+				WithAnnotations(mc.Spec.PodAnnotations).
 				WithSpec(podSpec(mc, on, image))))
 }
 
 func podSpec(mc *cachev1.Memcached, on platform.Platform, image string) *corev1ac.PodSpecApplyConfiguration {
-	return corev1ac.PodSpec().
-		WithContainers(corev1ac.Container().
-			WithName(containerName).
-			WithImage(image).
-			WithCommand(command()...).
-			WithPorts(corev1ac.ContainerPort().
-				WithName(portName).
-				WithProtocol(corev1.ProtocolTCP).
-				WithContainerPort(Port)).
-			WithResources(containerResources()).
-			// memcached listens within milliseconds: asking often at first makes a new pod serve seconds earlier.
-			WithStartupProbe(connects().
-				WithPeriodSeconds(1).
-				WithFailureThreshold(60)).
-			WithReadinessProbe(connects().
-				WithPeriodSeconds(5).
-				WithTimeoutSeconds(2)).
-			// Lax: a restart loses the contents, which is worse than almost anything it could cure.
-			WithLivenessProbe(connects().
-				WithPeriodSeconds(30).
-				WithTimeoutSeconds(5).
-				WithFailureThreshold(10)).
-			WithLifecycle(corev1ac.Lifecycle().
-				WithPreStop(corev1ac.LifecycleHandler().
-					WithSleep(corev1ac.SleepAction().WithSeconds(preStopSeconds)))).
-			WithSecurityContext(corev1ac.SecurityContext().
-				WithAllowPrivilegeEscalation(false).
-				WithReadOnlyRootFilesystem(true).
-				WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))).
+	spec := corev1ac.PodSpec().
+		WithContainers(container(mc, image)).
 		WithImagePullSecrets(imagePullSecrets(mc)...).
 		WithSecurityContext(podSecurityContext(on)).
-		WithTopologySpreadConstraints(
-			spreadOver(corev1.LabelTopologyZone, mc),
-			spreadOver(corev1.LabelHostname, mc)).
+		WithNodeSelector(mc.Spec.NodeSelector).
+		WithTolerations(tolerations(mc)...).
+		WithAffinity(affinity(mc)).
+		WithTopologySpreadConstraints(spread(mc)...).
 		WithTerminationGracePeriodSeconds(terminationGracePeriod).
 		// memcached never talks to the API server, and reads no environment variables.
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false)
-}
-
-// command has flag and value as separate words: memcached reads "-m=64" as 0.
-func command() []string {
-	return []string{
-		"memcached",
-		"-m", strconv.Itoa(itemMemory),
-		"-c", strconv.Itoa(maxConnections),
-		"-t", strconv.Itoa(threads),
-		"-I", strconv.Itoa(maxItemSize) + "k",
-		"-o", "modern",
-		"-v",
+	if class := mc.Spec.PriorityClassName; class != "" {
+		spec.WithPriorityClassName(class)
 	}
+	return spec
 }
 
-// containerResources request as much memory as they allow, so that a cache that fills up is never in the way of
-// its neighbours. The CPU is not limited: throttling would show as latency while the node idles.
-func containerResources() *corev1ac.ResourceRequirementsApplyConfiguration {
-	memory := *resource.NewQuantity((itemMemory+memoryOverhead)*mebibyte, resource.BinarySI)
-	return corev1ac.ResourceRequirements().
-		WithRequests(corev1.ResourceList{
-			corev1.ResourceCPU:    resource.MustParse("50m"),
-			corev1.ResourceMemory: memory,
-		}).
-		WithLimits(corev1.ResourceList{corev1.ResourceMemory: memory})
+func container(mc *cachev1.Memcached, image string) *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().
+		WithName(containerName).
+		WithImage(image).
+		WithCommand(command(mc)...).
+		WithPorts(corev1ac.ContainerPort().
+			WithName(portName).
+			WithProtocol(corev1.ProtocolTCP).
+			WithContainerPort(Port)).
+		WithResources(containerResources(mc)).
+		// memcached listens within milliseconds: asking often at first makes a new pod serve seconds earlier.
+		WithStartupProbe(connects().
+			WithPeriodSeconds(1).
+			WithFailureThreshold(60)).
+		WithReadinessProbe(connects().
+			WithPeriodSeconds(5).
+			WithTimeoutSeconds(2)).
+		// Lax: a restart loses the contents, which is worse than almost anything it could cure.
+		WithLivenessProbe(connects().
+			WithPeriodSeconds(30).
+			WithTimeoutSeconds(5).
+			WithFailureThreshold(10)).
+		WithLifecycle(corev1ac.Lifecycle().
+			WithPreStop(corev1ac.LifecycleHandler().
+				WithSleep(corev1ac.SleepAction().WithSeconds(preStopSeconds)))).
+		WithSecurityContext(corev1ac.SecurityContext().
+			WithAllowPrivilegeEscalation(false).
+			WithReadOnlyRootFilesystem(true).
+			WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
 }
 
 // connects is a probe that asks what a client asks first: whether memcached accepts a connection.
@@ -159,14 +125,4 @@ func podSecurityContext(on platform.Platform) *corev1ac.PodSecurityContextApplyC
 		security.WithRunAsUser(memcachedUID)
 	}
 	return security
-}
-
-// spreadOver asks the scheduler to spread the pods over zones or hosts where it can, so that the loss of one costs few
-// of the contents; it never leaves a pod unscheduled.
-func spreadOver(topologyKey string, mc *cachev1.Memcached) *corev1ac.TopologySpreadConstraintApplyConfiguration {
-	return corev1ac.TopologySpreadConstraint().
-		WithMaxSkew(1).
-		WithTopologyKey(topologyKey).
-		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
-		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(SelectorLabels(mc.Name)))
 }

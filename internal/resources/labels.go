@@ -3,7 +3,11 @@
 
 package resources
 
-import "maps"
+import (
+	"maps"
+
+	cachev1 "github.com/example-inc/memcached-operator/api/v1"
+)
 
 // ManagedByLabel with the value ManagedBy marks all that the operator creates; its cache holds nothing else.
 const (
@@ -36,5 +40,13 @@ func labels(name string) map[string]string {
 		ManagedByLabel:                ManagedBy,
 	}
 	maps.Copy(all, SelectorLabels(name))
+	return all
+}
+
+// podLabels are the user's, and ours before them.
+func podLabels(mc *cachev1.Memcached) map[string]string {
+	all := make(map[string]string)
+	maps.Copy(all, mc.Spec.PodLabels)
+	maps.Copy(all, labels(mc.Name))
 	return all
 }

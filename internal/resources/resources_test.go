@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -49,6 +50,13 @@ func TestObjectsAreByteForByteTheGoldenOnes(t *testing.T) {
 			Image:            "registry.example.com/memcached@sha256:0000000000000000000000000000000000000000000000000000000000000000",
 			ImagePullSecrets: []corev1.LocalObjectReference{{Name: "registry"}, {Name: "mirror"}},
 		}, on: kubernetes},
+		"everything": {spec: everything(t), on: kubernetes},
+		"production": {spec: cachev1.MemcachedSpec{
+			Size: 6, Memory: resource.MustParse("1Gi"), MaxConnections: 4096,
+			TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+				MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule,
+			}},
+		}, on: kubernetes},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -78,6 +86,20 @@ func TestObjectsAreByteForByteTheGoldenOnes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// everything is a spec that sets every field.
+func everything(t *testing.T) cachev1.MemcachedSpec {
+	t.Helper()
+	contents, err := os.ReadFile(filepath.Join("..", "..", "api", "v1", "testdata", "everything.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mc := &cachev1.Memcached{}
+	if err := yaml.UnmarshalStrict(contents, mc); err != nil {
+		t.Fatal(err)
+	}
+	return mc.Spec
 }
 
 func TestImage(t *testing.T) {
