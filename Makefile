@@ -166,7 +166,7 @@ cluster-up: root cluster-tools ## Start a real one-node cluster on this machine 
 INSTALL_OLM = env LOCALBIN=$(LOCALBIN) hack/olm/install.sh
 
 cluster-olm: root olm-tools ## Start it, if it doesn't run, and install the Operator Lifecycle Manager and OpenShift's stand-ins.
-	$(LOCALCLUSTER) up >/dev/null
+	$(LOCALCLUSTER) up
 	$(LOCALCLUSTER) with -- $(INSTALL_OLM)
 
 cluster-down: localcluster ## Stop it; nothing is left behind.
@@ -203,7 +203,7 @@ deployment:
 		'     spec: {template: {spec: {containers: [{name: manager, image: "$(IMG)"}]}}}}' > bin/deploy/kustomization.yaml
 
 ##@ Images
-.PHONY: docker-build docker-push docker-buildx bundle-build bundle-push bundle-run scorecard catalog catalog-build catalog-push
+.PHONY: docker-build docker-push docker-buildx bundle-build bundle-push bundle-run scorecard kubeconfig catalog catalog-build catalog-push
 
 docker-build: ## Build IMG for this machine. Needs podman, docker or buildah.
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --tag $(IMG) .
@@ -215,10 +215,13 @@ bundle-build: ## Build BUNDLE_IMG from what `make bundle` wrote.
 	$(CONTAINER_TOOL) build --file bundle.Dockerfile --tag $(BUNDLE_IMG) .
 bundle-push: ## Push BUNDLE_IMG.
 	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
-bundle-run: $(LOCALBIN)/operator-sdk ## Install the bundle BUNDLE_IMG, which must be pushed, by OLM on KUBECONFIG.
+bundle-run: kubeconfig $(LOCALBIN)/operator-sdk ## Install the bundle BUNDLE_IMG, which must be pushed, by OLM on KUBECONFIG.
 	$(LOCALBIN)/operator-sdk run bundle $(OPERATOR_SDK_FLAGS) $(BUNDLE_IMG)
-scorecard: $(LOCALBIN)/operator-sdk ## Run operator-sdk's scorecard on bundle/, on KUBECONFIG.
+scorecard: kubeconfig $(LOCALBIN)/operator-sdk ## Run operator-sdk's scorecard on bundle/, on KUBECONFIG.
 	$(LOCALBIN)/operator-sdk scorecard --pod-security=restricted --wait-time=2m $(OPERATOR_SDK_FLAGS) bundle
+kubeconfig:
+	@[[ -n $${KUBECONFIG:-} || -e ~/.kube/config ]] || { \
+		echo 'This needs a cluster: set KUBECONFIG. For the local one: make cluster-olm, and then what it prints.'; exit 1; }
 catalog: $(LOCALBIN)/opm ## Write bin/configs and bin/cache from catalog/template.yaml and the images of bundles, which must be pushed.
 	@hack/catalog.sh $(LOCALBIN)/opm '$(CATALOG_TEMPLATE)' '$(VERSION)' '$(BUNDLE_IMG)' $(OPM_FLAGS)
 catalog-build: catalog ## Build CATALOG_IMG.

@@ -32,6 +32,7 @@ var remains = []string{
 	"ClusterRole olm.og.memcached-operator.edit-",
 	"ClusterRole olm.og.memcached-operator.view-",
 	"CustomResourceDefinition memcacheds.cache.example.com",
+	"Lease memcached-operator.cache.example.com",
 	"Operator memcached-operator.NAMESPACE",
 	"OperatorGroup memcached-operator",
 }
@@ -79,13 +80,14 @@ func TestUninstallingLeavesWhatTheDocumentationSays(t *testing.T) {
 	framework.Kubectl(t, "", "delete", "crd", crd, "--timeout=2m")
 	framework.LeavesNothing(t, caches, "cart")
 	framework.Kubectl(t, "", append([]string{"delete", "clusterrole"}, rolesForUsers...)...)
+	framework.Kubectl(t, namespace, "delete", "lease", "memcached-operator.cache.example.com")
 	framework.Kubectl(t, namespace, "delete", "operatorgroup", packageName)
 	framework.Kubectl(t, "", "delete", "operator", packageName+"."+namespace)
 	framework.Eventually(t, func(g gomega.Gomega) { g.Expect(since(before)).To(gomega.BeEmpty(), "what remains after all") })
 }
 
 // passing are kinds of which objects come and go by themselves, such as the Jobs by which OLM unpacks bundles.
-var passing = []string{"jobs.batch", "pods", "events", "events.events.k8s.io", "leases.coordination.k8s.io", "packagemanifests.packages.operators.coreos.com"}
+var passing = []string{"jobs.batch", "pods", "events", "events.events.k8s.io", "packagemanifests.packages.operators.coreos.com"}
 
 // inventory lists all objects of the cluster but those in a namespace of users.
 func inventory(t *testing.T, except string) []string {
