@@ -51,10 +51,18 @@ func overlaps(one, other string) bool {
 }
 
 func unlinkNode(ctx context.Context) error {
-	if _, err := net.InterfaceByName(hostLink); err != nil {
-		return nil //nolint:nilerr // It went with the node's end of it, as it mostly does.
+	if !linked() {
+		return nil // it went with the node's end of it, as it mostly does
 	}
-	return run(ctx, "ip link delete "+hostLink)
+	if err := run(ctx, "ip link delete "+hostLink); err != nil && linked() {
+		return err
+	}
+	return nil // or it went just now: the kernel takes its time to end a network namespace
+}
+
+func linked() bool {
+	_, err := net.InterfaceByName(hostLink)
+	return err == nil
 }
 
 // configureNodeNetwork runs in the node. It gets no default route: what is not of the cluster is unreachable, at once.
