@@ -55,7 +55,12 @@ func TestUninstallingLeavesWhatTheDocumentationSays(t *testing.T) {
 
 	removeWhatRemains(t)
 	namespace, caches := framework.NewNamespace(t), framework.NewNamespace(t)
-	before := inventory(t, caches)
+	// The end of an earlier test's namespace, and what Kubernetes collects after its CRD, may still be under way.
+	var before []string
+	framework.Eventually(t, func(g gomega.Gomega) {
+		before = inventory(t, caches)
+		g.Expect(before).NotTo(gomega.ContainElements(gomega.BeElementOf(remains)), "what earlier tests leave")
+	})
 	since := func(before []string) []string {
 		left := slices.DeleteFunc(inventory(t, caches), func(object string) bool { return slices.Contains(before, object) })
 		for i := range left {
